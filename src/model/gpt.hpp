@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "model/graph.hpp"
+
+namespace foreshard::model {
+
+/// A GPT-2-shaped decoder: learned positions, pre-LayerNorm, GELU, causal attention, biases.
+struct GptConfig {
+  std::int64_t layers = 12, width = 768, heads = 12, vocab_size = 50257, max_seq_len = 1024;
+  std::int64_t ffn_width = 0;  ///< 0 means 4 × width
+  bool tied_head = true;
+  double dropout = 0;
+};
+
+/// One micro-batch of `batch` sequences of `seq` tokens.
+struct BatchShape {
+  std::int64_t batch = 1, seq = 1024;
+};
+
+/// Names that `gpt_preset` knows: gpt2, gpt2-medium, gpt2-large, gpt2-xl, byte-tiny, byte-small, byte-medium.
+std::vector<std::string_view> gpt_presets();
+
+/// The configuration of a preset. Throws InputError, with the nearest name, for one that does not exist.
+GptConfig gpt_preset(std::string_view name);
+
+/// Everything wrong with a configuration, one sentence each; empty when it can be built.
+std::vector<std::string> problems(const GptConfig& config, const BatchShape& shape);
+
+/// The forward graph: unit 0 (root) holds embeddings, final norm and head, unit i + 1 the i-th block.
+/// Parameter names are those of Hugging Face's GPT-2; weights are stored [out, in].
+Graph build_gpt(const GptConfig& config, const BatchShape& shape, DType dtype = DType::f32);
+
+}  // namespace foreshard::model

@@ -1,0 +1,79 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.hpp"
+#include "base/ids.hpp"
+#include "model/operator.hpp"
+
+namespace foreshard::model {
+
+using TensorId = Id<struct TensorTag>;
+using ParameterId = Id<struct ParameterTag>;
+using UnitId = Id<struct UnitTag>;
+
+enum class Role : std::uint8_t { input, parameter, activation, activation_grad, parameter_grad };
+enum class Phase : std::uint8_t { forward, backward, update };
+
+/// A tensor of one micro-batch on one rank. Contiguous, row-major.
+struct Tensor {
+  Role role = Role::activation;
+  DType dtype = DType::f32;
+  std::int64_t elements = 0;
+  ParameterId parameter;    ///< of a parameter and its gradient
+  TensorId shares;          ///< the tensor whose memory this one overwrites, if it is computed in place
+};
+
+/// How a parameter starts: normal(0, stddev), or all `constant` where stddev is 0.
+struct Initial {
+  double stddev = 0;
+  double constant = 0;
+};
+
+struct Parameter {
+  std::string name;                  ///< e.g. "h.3.attn.c_attn.weight", as in Hugging Face's GPT-2
+  std::vector<std::int64_t> shape;   ///< weights are [out features, in features]
+  UnitId unit;
+  Initial initial;
+  TensorId value;                    ///< the tensor that forward reads
+  std::int64_t elements() const;
+};
+
+/// One computation. `outputs` that are parameter gradients are added to if `accumulate` is set, else overwritten.
+struct Operator {
+  OpKind kind;
+  Phase phase = Phase::forward;
+  UnitId unit;
+  Sizes sizes;
+  std::vector<TensorId> inputs, outputs;  ///< an absent optional operand is TensorId::none()
+  float scalar = 0;                       ///< the kind's constant: epsilon, or drop probability
+  std::uint32_t stream = 0;               ///< which dropout this is
+  bool accumulate = false;
+};
+
+/// A set of parameters that is gathered, freed and reduced together. Unit 0 is the root.
+struct Unit {
+  std::string name;  ///< "root", "u0", "u1", …
+  std::vector<ParameterId> parameters;
+};
+
+/// What one micro-batch computes, operators in an order of execution. Knows no rank, no device, no clock.
+struct Graph {
+  std::vector<Tensor> tensors;
+  std::vector<Parameter> parameters;
+  std::vector<Operator> operators;
+  std::vector<Unit> units;
+  TensorId tokens, targets;  ///< i32, one per row
+  TensorId loss;             ///< f64[2]: sum of the token losses, number of valid tokens
+  std::int64_t batch = 0, seq = 0;
+
+  TensorId add_tensor(const Tensor& tensor);
+  const Tensor& operator[](TensorId id) const { return tensors[id.value]; }
+  Tensor& operator[](TensorId id) { return tensors[id.value]; }
+  std::int64_t parameter_count() const;
+};
+
+constexpr UnitId root_unit{0};
+
+}  // namespace foreshard::model

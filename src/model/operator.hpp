@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace foreshard::model {
+
+/// What is computed or moved. The sizes each kind uses are given as its line of `Sizes`; operands in order after it.
+enum class OpKind : std::uint8_t {
+  // Forward. Sizes; inputs -> outputs.
+  embedding,      ///< rows tokens, cols width, inner vocabulary, seq; tokens, token table, position table -> x
+  layer_norm,     ///< rows, cols; x, gain, bias -> y, mean, rstd
+  linear,         ///< rows tokens, cols out features, inner in features; x, weight [cols, inner], bias? -> y
+  attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp [batch*heads*seq]
+  gelu,           ///< rows, cols; x -> y (tanh form)
+  add,            ///< rows, cols; a, b -> sum
+  dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
+  cross_entropy,  ///< rows, cols vocabulary; logits, targets -> loss sum and count (f64[2]), log-sum-exp [rows]
+  // Backward.
+  embedding_backward,      ///< as embedding; dx, tokens -> d token table, d position table
+  layer_norm_backward,     ///< rows, cols; dy, x, gain, mean, rstd, residual gradient? -> dx, d gain, d bias
+  linear_input_grad,       ///< rows, cols, inner as linear; dy, weight -> dx
+  linear_weight_grad,      ///< rows, cols, inner as linear; dy, x -> d weight
+  linear_bias_grad,        ///< rows, cols; dy -> d bias
+  attention_backward,      ///< as attention; dy, qkv, y, log-sum-exp -> dqkv
+  gelu_backward,           ///< rows, cols; dy, x -> dx
+  cross_entropy_backward,  ///< rows, cols; logits, targets, log-sum-exp -> dlogits, not yet divided by the token count
+  // Made by lowering.
+  add_layer_norm,  ///< rows, cols; a, b, gain, bias -> sum, y, mean, rstd
+  // Made by scheduling. `rows` is a count of elements.
+  load_batch,      ///< rows tokens; -> tokens, targets
+  zero_fill,       ///< rows; -> x
+  all_gather,      ///< rows elements of the whole; shard -> whole
+  reduce_scatter,  ///< rows elements of the whole; whole -> shard
+  all_reduce,      ///< rows; x -> sum over the group
+  grad_norm,       ///< rows; gradient shard -> exact sum of squares (accumulating)
+  sum_norm,        ///< rows words of the exact sum; x -> sum over the group, in place
+  sum_loss,        ///< rows words; loss of this rank -> loss and count over all ranks
+  adamw,           ///< rows; gradient, sums -> parameter, first moment, second moment (in place)
+  count_
+};
+
+/// Lower-case name as in this enum, e.g. "linear_weight_grad".
+std::string_view name_of(OpKind kind);
+
+/// Extents an operator works on; a kind uses those that its line in OpKind names, the others are 0.
+struct Sizes {
+  std::int64_t rows = 0, cols = 0, inner = 0, batch = 0, seq = 0, heads = 0;
+  friend bool operator==(const Sizes&, const Sizes&) = default;
+};
+
+/// Exact cost facts of one execution.
+struct Cost {
+  double flops = 0;         ///< multiplications and additions; causal attention counts only the unmasked half
+  double read_bytes = 0;    ///< operands read once
+  double written_bytes = 0; ///< results written once
+};
+
+/// FLOPs of a compute operator: 2·m·n·k for each matrix product; element-wise operators count their arithmetic.
+double flops(OpKind kind, const Sizes& sizes);
+
+}  // namespace foreshard::model

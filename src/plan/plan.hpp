@@ -1,0 +1,68 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/mesh.hpp"
+#include "plan/op.hpp"
+
+namespace foreshard::plan {
+
+/// Where a parameter lies in its unit's flat parameter, in elements.
+struct FlatPiece {
+  model::ParameterId parameter;
+  std::int64_t offset = 0, elements = 0;
+};
+
+/// A unit's parameters side by side, padded with zeros so that all F shards are equal multiples of 64 bytes.
+struct FlatParameter {
+  std::vector<FlatPiece> pieces;
+  std::int64_t elements = 0;         ///< without padding
+  std::int64_t padded_elements = 0;  ///< shard_elements × F
+  std::int64_t shard_elements = 0;
+  BufferId parameter_shard, gradient_shard, first_moment, second_moment;
+};
+
+/// Part of a step with a fixed list of ops. A step is `only`, or first, middle (k − 2 times), last; then update.
+struct Segment {
+  enum class Name : std::uint8_t { only, first, middle, last, update, evaluate };
+  Name name = Name::only;
+  std::uint32_t first_op = 0, op_count = 0;
+  /// By boundary point (freed, reduced, updated) and unit: the op that others may wait for; none where there is none.
+  std::array<std::vector<OpId>, boundary_points> points;
+};
+std::string_view name_of(Segment::Name name);
+
+/// How one optimizer step runs on one rank: the same on every rank but for `rank`, in plain data. The order of `ops` within a
+/// segment is the order of issue; what precedes what is said by lanes and waits alone.
+struct Plan {
+  std::vector<Op> ops;
+  std::vector<Operand> operands;
+  std::vector<Wait> waits;
+  std::vector<Buffer> buffers;
+  std::vector<Segment> segments;
+  std::vector<FlatParameter> units;   ///< by UnitId
+  std::vector<std::string> unit_names;
+  Mesh mesh;
+  DType dtype = DType::f32;
+  int micro_batches = 1;
+  std::int64_t micro_batch_tokens = 0;  ///< of one rank
+  std::int64_t parameters = 0;
+  std::int64_t arena_bytes = 0;
+  BufferId norm, loss;  ///< exact sum of squares; results f64 {loss sum, valid tokens} over all ranks
+
+  std::span<const Op> ops_of(const Segment& segment) const;
+  std::span<const Operand> inputs(const Op& op) const;
+  std::span<const Operand> outputs(const Op& op) const;
+  std::span<const Wait> waits_of(const Op& op) const;
+  const Segment& segment(Segment::Name name) const;
+  /// Segments of one whole step, in order; middle appears micro_batches − 2 times.
+  std::vector<const Segment*> sequence() const;
+};
+
+/// Equal on two ranks exactly if they would run the same ops in the same order on the same bytes.
+std::uint64_t hash_of(const Plan& plan);
+
+}  // namespace foreshard::plan
