@@ -1,0 +1,46 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "plan/plan.hpp"
+#include "trace/tables.hpp"
+
+namespace foreshard::trace {
+
+/// Writes one trace of all ranks, laid out as SCHEMA.md says. One process writes; it hands in the other ranks' rows too.
+///
+/// The file is `<path>.part` until `close`, which renames it. Rows are only kept in memory until `flush`, so no other call
+/// touches the disk, and a process killed outside of `flush` and `close` leaves a file that is complete to the last flush.
+/// A flush recompresses the last chunk of every column: call it every few seconds, between steps.
+/// Errors of the disk or of HDF5 are LibraryErrors that name the file.
+class Writer {
+ public:
+  /// Creates the file and writes what is known of the run. `ranks` are all of the world, or none where there are no hosts.
+  /// Throws InputError if `path` or `<path>.part` exists, unless `force`: then both are replaced.
+  Writer(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks, bool force = false);
+
+  /// Leaves `<path>.part` as of the last flush if `close` was not called.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// Adds events of one rank, each lane in order of start. Events of one step may come in several calls.
+  void append(std::uint32_t rank, std::span<const Event> events);
+  void append(const StepRow& step);
+  void append(const MemoryRow& memory);
+
+  /// The last summary set before `close` is written.
+  void set_summary(const Summary& summary);
+
+  void flush();
+
+  /// Writes everything and gives the file its name. Nothing may be appended afterwards.
+  void close();
+
+ private:
+  class File;
+  std::unique_ptr<File> file_;
+};
+
+}  // namespace foreshard::trace
