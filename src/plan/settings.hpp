@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+
+#include "base/config.hpp"
+#include "model/gpt.hpp"
+#include "plan/build.hpp"
+
+namespace foreshard::plan {
+
+/// What a plan is built from, as the user asked for it.
+struct Settings {
+  model::GptConfig model;
+  model::BatchShape batch;  ///< one micro-batch of one rank
+  Mesh mesh;
+  ScheduleOptions schedule;  ///< micro_batches included
+
+  /// Sequences of one optimizer step over all ranks.
+  std::int64_t global_batch() const { return batch.batch * schedule.micro_batches * mesh.world_size(); }
+  /// Tokens of one optimizer step over all ranks.
+  std::int64_t step_tokens() const { return global_batch() * batch.seq; }
+};
+
+/// Declares the keys that decide a plan: model.*, parallel.*, train.seq_len, train.local_batch_size,
+/// train.global_batch_size.
+void add_plan_keys(Config& config);
+
+/// The settings for a run on `world_size` ranks: the preset, then whatever keys override. Throws one InputError(usage)
+/// with all that does not fit: model, mesh (with the nearest one that fits), batch, strategies and limits not
+/// supported.
+Settings read_settings(const Config& config, int world_size);
+
+}  // namespace foreshard::plan
