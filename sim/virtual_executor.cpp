@@ -1,0 +1,123 @@
+#include "sim/virtual_executor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::int64_t one = 1 << 16;
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+VirtualExecutor::VirtualExecutor(const plan::Plan& plan, Estimate estimate, double cores, Handover handover,
+                                 trace::Recorder& recorder)
+    : plan_(plan),
+      estimate_(std::move(estimate)),
+      handover_(handover),
+      recorder_(recorder),
+      cores_(std::max<std::int64_t>(1, std::llround(cores * one))) {}
+
+exec::Ticket VirtualExecutor::issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) {
+  LaneState& lane = lanes_[static_cast<std::size_t>(instance.op->lane)];
+  Queued queued{instance, static_cast<std::uint32_t>(waits_.size()), 0};
+  for (const exec::Ticket& wait : waits)
+    if (!is_done(wait)) waits_.push_back(wait);
+  queued.wait_count = static_cast<std::uint32_t>(waits_.size()) - queued.first_wait;
+  lane.queue.push_back(queued);
+  return {instance.op->lane, ++lane.issued};
+}
+
+void VirtualExecutor::finish() {
+  for (admit(); has_work(); admit()) {
+    const std::int64_t speed = rate();
+    const std::int64_t delta = time_to_next(speed);
+    FORESHARD_EXPECT(delta != never, "the plan's waits can never be met: no op can start");
+    advance(delta, speed);
+  }
+  for (LaneState& lane : lanes_) lane.queue.clear(), lane.head = 0;
+  waits_.clear();
+}
+
+bool VirtualExecutor::is_done(const exec::Ticket& ticket) const {
+  return lanes_[static_cast<std::size_t>(ticket.lane)].completed >= ticket.sequence;
+}
+
+bool VirtualExecutor::is_ready(const LaneState& lane) const {
+  if (lane.state != State::idle || lane.head == lane.queue.size()) return false;
+  const Queued& queued = lane.queue[lane.head];
+  const auto first = waits_.begin() + queued.first_wait;
+  return std::all_of(first, first + queued.wait_count, [&](const exec::Ticket& wait) { return is_done(wait); });
+}
+
+void VirtualExecutor::admit() {
+  for (LaneState& lane : lanes_)
+    if (is_ready(lane)) begin(lane);
+}
+
+void VirtualExecutor::begin(LaneState& lane) {
+  const bool was_busy = lane.free_ns == now_ns_ && lane.completed > 0;
+  lane.start_ns = now_ns_ + (was_busy ? handover_.next_ns : handover_.wake_ns);
+  lane.state = State::handover;
+  if (lane.start_ns == now_ns_) run_from_now(lane);
+}
+
+void VirtualExecutor::run_from_now(LaneState& lane) {
+  const Demand demand = estimate_(*lane.queue[lane.head].instance.op);
+  lane.state = State::running;
+  lane.work = std::max<std::int64_t>(1, demand.duration_ns) * one;
+  lane.threads = demand.threads;
+}
+
+std::int64_t VirtualExecutor::rate() const {
+  std::int64_t threads = 0;
+  for (const LaneState& lane : lanes_)
+    if (lane.state == State::running) threads += lane.threads;
+  return threads == 0 ? one : std::clamp<std::int64_t>(cores_ / threads, 1, one);
+}
+
+std::int64_t VirtualExecutor::time_to_next(std::int64_t rate) const {
+  std::int64_t least = never;
+  for (const LaneState& lane : lanes_) {
+    if (lane.state == State::running) least = std::min(least, divide_up(lane.work, rate));
+    if (lane.state == State::handover) least = std::min(least, lane.start_ns - now_ns_);
+  }
+  return least;
+}
+
+void VirtualExecutor::advance(std::int64_t delta_ns, std::int64_t rate) {
+  now_ns_ += delta_ns;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    LaneState& lane = lanes_[i];
+    if (lane.state == State::running && (lane.work -= delta_ns * rate) <= 0)
+      complete(static_cast<plan::Lane>(i), lane);
+    else if (lane.state == State::handover && lane.start_ns == now_ns_)
+      run_from_now(lane);
+  }
+}
+
+void VirtualExecutor::complete(plan::Lane name, LaneState& lane) {
+  const exec::Instance& instance = lane.queue[lane.head++].instance;
+  recorder_.record(name, {.start_ns = lane.start_ns,
+                          .duration_ns = now_ns_ - lane.start_ns,
+                          .op = static_cast<std::uint32_t>(instance.op - plan_.ops.data()),
+                          .step = step_,
+                          .micro_batch = instance.micro_batch,
+                          .received_bytes = static_cast<std::uint64_t>(instance.op->wire_bytes)});
+  ++lane.completed;
+  lane.free_ns = now_ns_;
+  lane.state = State::idle;
+}
+
+bool VirtualExecutor::has_work() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) { return lane.head < lane.queue.size(); });
+}
+
+}  // namespace foreshard::sim

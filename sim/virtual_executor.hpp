@@ -1,0 +1,91 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "exec/executor.hpp"
+#include "trace/recorder.hpp"
+
+namespace foreshard::sim {
+
+/// What an op needs of its node when nothing else runs there.
+struct Demand {
+  std::int64_t duration_ns = 1;  ///< with all its threads running; at least 1
+  int threads = 1;               ///< cores it keeps busy
+};
+using Estimate = std::function<Demand(const plan::Op&)>;
+
+/// Time that passes between an op's being free to start and its start. No core is busy in it.
+struct Handover {
+  std::int64_t next_ns = 0;  ///< the op before it on its lane ended last
+  std::int64_t wake_ns = 0;  ///< an op of another lane ended last: a thread must be woken
+};
+
+/// Carries a plan out in virtual time, for one of many equal ranks.
+///
+/// An op starts when its lane is free and its waits are done, and ends when its work is done. The ops that run at one
+/// time share `cores` equally by thread: if they have T threads in all, each runs at min(1, cores / T) of its speed,
+/// and the rates change whenever the set of running ops does. `cores` is this rank's part of its node, cores / ranks of
+/// the node: 0.5 means that every rank's every op has half a core when it runs alone in its rank.
+///
+/// Time is integer nanoseconds and work is fixed point, an advance rounds up and is at least 1 ns, ties break by lane:
+/// the same input gives the same events, to the bit, on every machine.
+class VirtualExecutor final : public exec::Executor {
+ public:
+  /// `plan` and `recorder` must outlive this.
+  VirtualExecutor(const plan::Plan& plan, Estimate estimate, double cores, Handover handover,
+                  trace::Recorder& recorder);
+
+  exec::Ticket issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) override;
+
+  /// Simulates what was issued since the last call, from `now_ns` on. A wait that can never be met is a broken
+  /// contract.
+  void finish() override;
+
+  /// Virtual time: the end of all that was simulated.
+  std::int64_t now_ns() const { return now_ns_; }
+
+  /// The step number in the events that follow; 1 at first.
+  void set_step(int step) { step_ = step; }
+
+ private:
+  struct Queued {
+    exec::Instance instance;
+    std::uint32_t first_wait = 0, wait_count = 0;
+  };
+  enum class State : std::uint8_t { idle, handover, running };
+  struct LaneState {
+    std::vector<Queued> queue;
+    std::size_t head = 0;
+    std::uint64_t issued = 0, completed = 0;  ///< since the beginning
+    State state = State::idle;
+    std::int64_t free_ns = 0;   ///< when its last op ended
+    std::int64_t start_ns = 0;  ///< of the op in hand-over or running
+    std::int64_t work = 0;      ///< left of the running op, in nanoseconds · 2^16
+    int threads = 0;
+  };
+
+  bool is_done(const exec::Ticket& ticket) const;
+  bool is_ready(const LaneState& lane) const;
+  void admit();
+  void begin(LaneState& lane);
+  void run_from_now(LaneState& lane);
+  std::int64_t rate() const;
+  std::int64_t time_to_next(std::int64_t rate) const;
+  void advance(std::int64_t delta_ns, std::int64_t rate);
+  void complete(plan::Lane name, LaneState& lane);
+  bool has_work() const;
+
+  const plan::Plan& plan_;
+  Estimate estimate_;
+  Handover handover_;
+  trace::Recorder& recorder_;
+  std::int64_t cores_;  ///< · 2^16
+  std::int64_t now_ns_ = 0;
+  int step_ = 1;
+  std::array<LaneState, plan::lane_count> lanes_;
+  std::vector<exec::Ticket> waits_;
+};
+
+}  // namespace foreshard::sim
