@@ -4,7 +4,7 @@
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install torch numpy
     /tmp/venv/bin/python tests/golden/make_gpt_golden.py          # rewrites tests/golden/gpt_tiny.json
 
-The model is GPT-2 (pre-LayerNorm, eps 1e-5, GELU in its tanh form, learned positions, biases, no dropout) written here with
+The model is GPT-2 (pre-LayerNorm, eps fp32(1e-5), GELU in its tanh form, learned positions, biases, no dropout) written here with
 plain torch operators, under Hugging Face's parameter names with weights stored [out, in]. Initial values are Foreshard's own
 (counter-based, so that C++ repeats them exactly). The optimizer is torch.optim.AdamW with decay on tensors of two and more
 dimensions only, after torch's clip_grad_norm_. The loss is the mean over the valid targets of all micro-batches of a step.
@@ -13,10 +13,13 @@ import json
 import math
 import pathlib
 import platform
+import struct
 
 import torch
 
 MASK64 = (1 << 64) - 1
+# Foreshard keeps the epsilon of a norm in fp32, also where it computes in double.
+NORM_EPSILON = struct.unpack("f", struct.pack("f", 1e-5))[0]
 
 
 def fnv1a(data: bytes, state: int = 0xCBF29CE484222325) -> int:
@@ -83,7 +86,7 @@ def forward(p: dict[str, torch.Tensor], tokens: torch.Tensor, config: dict) -> t
     width, heads = config["width"], config["heads"]
 
     def norm(x, name):
-        return f.layer_norm(x, (width,), p[name + ".weight"], p[name + ".bias"], eps=1e-5)
+        return f.layer_norm(x, (width,), p[name + ".weight"], p[name + ".bias"], eps=NORM_EPSILON)
 
     def linear(x, name):
         return f.linear(x, p[name + ".weight"], p[name + ".bias"])
