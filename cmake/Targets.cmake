@@ -1,7 +1,8 @@
 # foreshard_library(name DIR folders... [ONLY prefix] [EXCLUDE prefix] [NATIVE] [PUBLIC libs...] [PRIVATE libs...])
 # One static library per folder, of all its sources; ONLY and EXCLUDE select files by the beginning of their names.
 # NATIVE compiles for the processor of the building machine.
-set(FORESHARD_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers)
+set(FORESHARD_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
+    -Wno-maybe-uninitialized -Wno-restrict)  # the last two: false positives of GCC 12 in library headers
 
 function(foreshard_compile target)
   target_compile_features(${target} PUBLIC cxx_std_20)

@@ -6,10 +6,10 @@ namespace foreshard::exec {
 
 /// What varies from step to step. Ops read it; the plan does not change.
 struct StepContext {
-  std::int64_t step = 1;             ///< counted from 1; AdamW's bias corrections follow from it
-  std::uint64_t dropout_key = 0;     ///< differs by step and rank
+  std::int64_t step = 1;          ///< counted from 1; AdamW's bias corrections follow from it
+  std::uint64_t dropout_key = 0;  ///< differs by step and rank
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  double max_norm = 1.0;             ///< clip the global gradient norm to this; 0 = never
+  double max_norm = 1.0;                          ///< clip the global gradient norm to this; 0 = never
   std::span<const std::int32_t> tokens, targets;  ///< all micro-batches of this rank; target −1 = ignored
 };
 

@@ -21,8 +21,8 @@ struct Tensor {
   Role role = Role::activation;
   DType dtype = DType::f32;
   std::int64_t elements = 0;
-  ParameterId parameter;    ///< of a parameter and its gradient
-  TensorId shares;          ///< the tensor whose memory this one overwrites, if it is computed in place
+  ParameterId parameter;  ///< of a parameter and its gradient
+  TensorId shares;        ///< the tensor whose memory this one overwrites, if it is computed in place
 };
 
 /// How a parameter starts: normal(0, stddev), or all `constant` where stddev is 0.
@@ -32,11 +32,11 @@ struct Initial {
 };
 
 struct Parameter {
-  std::string name;                  ///< e.g. "h.3.attn.c_attn.weight", as in Hugging Face's GPT-2
-  std::vector<std::int64_t> shape;   ///< weights are [out features, in features]
+  std::string name;                 ///< e.g. "h.3.attn.c_attn.weight", as in Hugging Face's GPT-2
+  std::vector<std::int64_t> shape;  ///< weights are [out features, in features]
   UnitId unit;
   Initial initial;
-  TensorId value;                    ///< the tensor that forward reads
+  TensorId value;  ///< the tensor that forward reads
   std::int64_t elements() const;
 };
 

@@ -10,13 +10,14 @@ enum class OpKind : std::uint8_t {
   embedding,      ///< rows tokens, cols width, inner vocabulary, seq; tokens, token table, position table -> x
   layer_norm,     ///< rows, cols; x, gain, bias -> y, mean, rstd
   linear,         ///< rows tokens, cols out features, inner in features; x, weight [cols, inner], bias? -> y
-  attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp [batch*heads*seq]
+  attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp
+                  ///< [batch*heads*seq]
   gelu,           ///< rows, cols; x -> y (tanh form)
   add,            ///< rows, cols; a, b -> sum
   dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
   cross_entropy,  ///< rows, cols vocabulary; logits, targets -> loss sum and count (f64[2]), log-sum-exp [rows]
   // Backward.
-  embedding_backward,      ///< as embedding; dx, tokens -> d token table, d position table
+  embedding_backward,      ///< as embedding; dx, tokens -> d token table?, d position table?
   layer_norm_backward,     ///< rows, cols; dy, x, gain, mean, rstd, residual gradient? -> dx, d gain, d bias
   linear_input_grad,       ///< rows, cols, inner as linear; dy, weight -> dx
   linear_weight_grad,      ///< rows, cols, inner as linear; dy, x -> d weight
@@ -50,9 +51,9 @@ struct Sizes {
 
 /// Exact cost facts of one execution.
 struct Cost {
-  double flops = 0;         ///< multiplications and additions; causal attention counts only the unmasked half
-  double read_bytes = 0;    ///< operands read once
-  double written_bytes = 0; ///< results written once
+  double flops = 0;          ///< multiplications and additions; causal attention counts only the unmasked half
+  double read_bytes = 0;     ///< operands read once
+  double written_bytes = 0;  ///< results written once
 };
 
 /// FLOPs of a compute operator: 2·m·n·k for each matrix product; element-wise operators count their arithmetic.

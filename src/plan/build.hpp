@@ -15,10 +15,10 @@ constexpr int unlimited = 1 << 20;
 struct ScheduleOptions {
   Strategy strategy = Strategy::full_shard;
   BackwardPrefetch prefetch = BackwardPrefetch::pre;
-  int prefetch_depth = 1;         ///< backward, of `pre`
-  int forward_prefetch = 1;       ///< units gathered ahead in forward
-  int gather_limit = 2;           ///< units gathered at once, the one in use included, the kept root apart
-  int reduce_limit = 2;           ///< unsharded gradients waiting for or in reduction
+  int prefetch_depth = 1;    ///< backward, of `pre`
+  int forward_prefetch = 1;  ///< units gathered ahead in forward
+  int gather_limit = 2;      ///< units gathered at once, the one in use included, the kept root apart
+  int reduce_limit = 2;      ///< unsharded gradients waiting for or in reduction
   int micro_batches = 1;
 };
 
@@ -26,8 +26,10 @@ struct ScheduleOptions {
 model::Graph differentiate(const model::Graph& forward);
 model::Graph lower(const model::Graph& graph);
 std::vector<FlatParameter> shard(const model::Graph& graph, int shard_degree);
-Plan schedule(const model::Graph& graph, std::vector<FlatParameter> units, const Mesh& mesh, const ScheduleOptions& options);
-Plan schedule_evaluation(const model::Graph& forward, std::vector<FlatParameter> units, const Mesh& mesh, const ScheduleOptions& options);
+Plan schedule(const model::Graph& graph, std::vector<FlatParameter> units, const Mesh& mesh,
+              const ScheduleOptions& options);
+Plan schedule_evaluation(const model::Graph& forward, std::vector<FlatParameter> units, const Mesh& mesh,
+                         const ScheduleOptions& options);
 void place(Plan& plan);
 
 /// All passes: the training plan of a forward graph.

@@ -25,13 +25,23 @@ std::string_view name_of(Lane lane);
 enum class GroupKind : std::uint8_t { none, shard, replica, world };
 
 /// What a buffer's bytes are for.
-enum class MemoryClass : std::uint8_t { parameters, gradients, optimizer, gathered, unsharded_gradients, activations, batch, count_ };
+enum class MemoryClass : std::uint8_t {
+  parameters,
+  gradients,
+  optimizer,
+  gathered,
+  unsharded_gradients,
+  activations,
+  batch,
+  count_
+};
 std::string_view name_of(MemoryClass kind);
 
-/// Bytes of the arena. A persistent buffer lives for the whole run, any other from the first op that touches it to the last.
+/// Bytes of the arena. A persistent buffer lives for the whole run, any other from the first op that touches it to the
+/// last.
 struct Buffer {
-  std::int64_t size_bytes = 0;    ///< a multiple of 64
-  std::int64_t offset_bytes = -1; ///< into the arena, a multiple of 64; set by `place`
+  std::int64_t size_bytes = 0;     ///< a multiple of 64
+  std::int64_t offset_bytes = -1;  ///< into the arena, a multiple of 64; set by `place`
   MemoryClass memory = MemoryClass::activations;
   bool persistent = false;
   model::TensorId tensor;  ///< the tensor it holds, if it holds one
@@ -48,13 +58,14 @@ struct Operand {
   bool present() const { return buffer.valid(); }
 };
 
-/// Something an op waits for besides its own lane: an op before it in its own segment, or a point of the segment before.
+/// Something an op waits for besides its own lane: an op before it in its own segment, or a point of the segment
+/// before.
 struct Wait {
   enum class On : std::uint8_t {
-    op,        ///< the op `index` of this plan, in the same segment
-    freed,     ///< unit `index`'s last use in the previous segment
-    reduced,   ///< the end of unit `index`'s reduction in the previous segment
-    updated    ///< unit `index`'s optimizer update in the previous segment
+    op,       ///< the op `index` of this plan, in the same segment
+    freed,    ///< unit `index`'s last use in the previous segment
+    reduced,  ///< the end of unit `index`'s reduction in the previous segment
+    updated   ///< unit `index`'s optimizer update in the previous segment
   };
   On on = On::op;
   std::uint32_t index = 0;
@@ -68,7 +79,7 @@ struct Op {
   Lane lane = Lane::compute;
   Phase phase = Phase::forward;
   GroupKind group = GroupKind::none;
-  bool accumulate = false;      ///< add to the written operand instead of overwriting it
+  bool accumulate = false;  ///< add to the written operand instead of overwriting it
   UnitId unit;
   Sizes sizes;
   float scalar = 0;
@@ -76,7 +87,7 @@ struct Op {
   std::uint32_t first_operand = 0, input_count = 0, output_count = 0;
   std::uint32_t first_wait = 0, wait_count = 0;
   model::Cost cost;
-  double wire_bytes = 0;        ///< bytes that this rank receives from others
+  double wire_bytes = 0;  ///< bytes that this rank receives from others
 };
 
 }  // namespace foreshard::plan

@@ -14,6 +14,7 @@ namespace foreshard::plan {
 struct FlatPiece {
   model::ParameterId parameter;
   std::int64_t offset = 0, elements = 0;
+  bool decays = false;  ///< weight decay applies: parameters of two or more dimensions
 };
 
 /// A unit's parameters side by side, padded with zeros so that all F shards are equal multiples of 64 bytes.
@@ -35,15 +36,15 @@ struct Segment {
 };
 std::string_view name_of(Segment::Name name);
 
-/// How one optimizer step runs on one rank: the same on every rank but for `rank`, in plain data. The order of `ops` within a
-/// segment is the order of issue; what precedes what is said by lanes and waits alone.
+/// How one optimizer step runs on one rank: the same on every rank but for `rank`, in plain data. The order of `ops`
+/// within a segment is the order of issue; what precedes what is said by lanes and waits alone.
 struct Plan {
   std::vector<Op> ops;
   std::vector<Operand> operands;
   std::vector<Wait> waits;
   std::vector<Buffer> buffers;
   std::vector<Segment> segments;
-  std::vector<FlatParameter> units;   ///< by UnitId
+  std::vector<FlatParameter> units;  ///< by UnitId
   std::vector<std::string> unit_names;
   Mesh mesh;
   DType dtype = DType::f32;

@@ -1,0 +1,89 @@
+#include "model/operator.hpp"
+
+#include <array>
+
+namespace foreshard::model {
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(OpKind::count_)> names = {"embedding",
+                                                                                          "layer_norm",
+                                                                                          "linear",
+                                                                                          "attention",
+                                                                                          "gelu",
+                                                                                          "add",
+                                                                                          "dropout",
+                                                                                          "cross_entropy",
+                                                                                          "embedding_backward",
+                                                                                          "layer_norm_backward",
+                                                                                          "linear_input_grad",
+                                                                                          "linear_weight_grad",
+                                                                                          "linear_bias_grad",
+                                                                                          "attention_backward",
+                                                                                          "gelu_backward",
+                                                                                          "cross_entropy_backward",
+                                                                                          "add_layer_norm",
+                                                                                          "load_batch",
+                                                                                          "zero_fill",
+                                                                                          "all_gather",
+                                                                                          "reduce_scatter",
+                                                                                          "all_reduce",
+                                                                                          "grad_norm",
+                                                                                          "sum_norm",
+                                                                                          "sum_loss",
+                                                                                          "adamw"};
+
+double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
+
+double matrix_product(const Sizes& s) { return 2.0 * elements(s) * static_cast<double>(s.inner); }
+
+/// Two products of [seq, width] by [width, seq], of which causal masking leaves (seq + 1) / 2 columns a row.
+double causal_attention(const Sizes& s) {
+  const auto seq = static_cast<double>(s.seq);
+  return 4.0 * static_cast<double>(s.batch * s.heads * s.inner) * seq * (seq + 1) / 2;
+}
+
+}  // namespace
+
+std::string_view name_of(OpKind kind) { return names[static_cast<std::size_t>(kind)]; }
+
+double flops(OpKind kind, const Sizes& s) {
+  switch (kind) {
+    case OpKind::linear:
+    case OpKind::linear_input_grad:
+    case OpKind::linear_weight_grad:
+      return matrix_product(s);
+    case OpKind::attention:
+      return causal_attention(s);
+    case OpKind::attention_backward:
+      return 2.5 * causal_attention(s);  // recomputed scores, dP, dV, dQ, dK
+    case OpKind::layer_norm:
+      return 8 * elements(s);
+    case OpKind::add_layer_norm:
+      return 9 * elements(s);
+    case OpKind::layer_norm_backward:
+      return 14 * elements(s);
+    case OpKind::gelu:
+      return 10 * elements(s);
+    case OpKind::gelu_backward:
+      return 16 * elements(s);
+    case OpKind::cross_entropy:
+      return 3 * elements(s);
+    case OpKind::cross_entropy_backward:
+      return 3 * elements(s);
+    case OpKind::embedding:
+    case OpKind::add:
+    case OpKind::dropout:
+    case OpKind::linear_bias_grad:
+      return elements(s);
+    case OpKind::embedding_backward:
+      return 2 * elements(s);
+    case OpKind::grad_norm:
+      return 2 * static_cast<double>(s.rows);
+    case OpKind::adamw:
+      return 14 * static_cast<double>(s.rows);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace foreshard::model

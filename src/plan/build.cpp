@@ -1,0 +1,32 @@
+#include "plan/build.hpp"
+
+#include "base/error.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+void expect_supported(const Mesh& mesh, const ScheduleOptions& options) {
+  FORESHARD_EXPECT(mesh.replicas == 1 || mesh.shard_degree() == 1, "hybrid sharding has no schedule yet");
+  FORESHARD_EXPECT(options.gather_limit >= 1 && options.reduce_limit >= 1 && options.micro_batches >= 1,
+                   "limits and micro-batches are at least 1");
+}
+
+}  // namespace
+
+Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
+  expect_supported(mesh, options);
+  const model::Graph graph = lower(differentiate(forward));
+  Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, options);
+  place(plan);
+  return plan;
+}
+
+Plan build_evaluation_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
+  expect_supported(mesh, options);
+  const model::Graph graph = lower(forward);
+  Plan plan = schedule_evaluation(graph, shard(graph, mesh.shard_degree()), mesh, options);
+  place(plan);
+  return plan;
+}
+
+}  // namespace foreshard::plan

@@ -1,0 +1,129 @@
+#include "plan/builder.hpp"
+
+#include <algorithm>
+
+#include "base/exact_sum.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+constexpr std::int64_t buffer_alignment_bytes = 64;
+
+std::int64_t aligned(std::int64_t size_bytes) {
+  return (size_bytes + buffer_alignment_bytes - 1) / buffer_alignment_bytes * buffer_alignment_bytes;
+}
+
+/// Embedding operators touch only the rows of their tokens; all others their whole operands.
+double touched_bytes(const Op& op, const Operand& operand) {
+  const bool table = (op.kind == OpKind::embedding && !operand.written) || op.kind == OpKind::embedding_backward;
+  const auto whole = static_cast<double>(operand.size_bytes);
+  return table ? std::min(whole, static_cast<double>(op.sizes.rows * op.sizes.cols * size_bytes(operand.dtype)))
+               : whole;
+}
+
+double received_share(OpKind kind, int members) {
+  const double share = static_cast<double>(members - 1) / members;
+  if (kind == OpKind::all_gather || kind == OpKind::reduce_scatter) return share;
+  return kind == OpKind::all_reduce || kind == OpKind::sum_norm || kind == OpKind::sum_loss ? 2 * share : 0;
+}
+
+}  // namespace
+
+Builder::Builder(const model::Graph& graph, std::vector<FlatParameter> units, const Mesh& mesh,
+                 const ScheduleOptions& options) {
+  plan.units = std::move(units);
+  for (const model::Unit& unit : graph.units) plan.unit_names.push_back(unit.name);
+  plan.mesh = mesh;
+  plan.dtype = graph[graph.parameters.front().value].dtype;
+  plan.micro_batches = options.micro_batches;
+  plan.micro_batch_tokens = graph[graph.tokens].elements;
+  plan.parameters = graph.parameter_count();
+  add_persistent_buffers(graph);
+}
+
+void Builder::add_persistent_buffers(const model::Graph& graph) {
+  for (std::uint32_t u = 0; u < unit_count(); ++u) {
+    FlatParameter& flat = plan.units[u];
+    const std::int64_t bytes = flat.shard_elements * size_bytes(plan.dtype);
+    flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u});
+    flat.gradient_shard = persistent(bytes, MemoryClass::gradients, {u});
+    flat.first_moment = persistent(bytes, MemoryClass::optimizer, {u});
+    flat.second_moment = persistent(bytes, MemoryClass::optimizer, {u});
+  }
+  tokens = persistent(graph[graph.tokens].elements * size_bytes(DType::i32), MemoryClass::batch);
+  targets = persistent(graph[graph.targets].elements * size_bytes(DType::i32), MemoryClass::batch);
+  local_loss = persistent(2 * size_bytes(DType::f64), MemoryClass::batch);
+  plan.loss = persistent(2 * size_bytes(DType::f64), MemoryClass::batch);
+  plan.norm = persistent(exact_sum_words * size_bytes(DType::i64), MemoryClass::batch);
+}
+
+BufferId Builder::buffer(std::int64_t size_bytes, MemoryClass memory, UnitId unit, model::TensorId tensor) {
+  plan.buffers.push_back({.size_bytes = aligned(size_bytes), .memory = memory, .tensor = tensor, .unit = unit});
+  return {static_cast<std::uint32_t>(plan.buffers.size() - 1)};
+}
+
+BufferId Builder::persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit) {
+  const BufferId id = buffer(size_bytes, memory, unit);
+  plan.buffers.back().persistent = true;
+  return id;
+}
+
+Operand Builder::read(BufferId buffer, std::int64_t elements, std::int64_t first) const {
+  return {buffer, first * size_bytes(plan.dtype), elements * size_bytes(plan.dtype), plan.dtype, false};
+}
+
+Operand Builder::write(BufferId buffer, std::int64_t elements, std::int64_t first) const {
+  return {buffer, first * size_bytes(plan.dtype), elements * size_bytes(plan.dtype), plan.dtype, true};
+}
+
+Operand Builder::words(BufferId buffer, std::int64_t count, DType dtype, bool written) const {
+  return {buffer, 0, count * size_bytes(dtype), dtype, written};
+}
+
+OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                 std::span<const Wait> waits) {
+  Op op{.kind = spec.kind,
+        .lane = spec.lane,
+        .phase = spec.phase,
+        .group = spec.group,
+        .accumulate = spec.accumulate,
+        .unit = spec.unit};
+  op.sizes = spec.sizes;
+  op.scalar = spec.scalar;
+  op.stream = spec.stream;
+  op.first_operand = static_cast<std::uint32_t>(plan.operands.size());
+  op.input_count = static_cast<std::uint32_t>(inputs.size());
+  op.output_count = static_cast<std::uint32_t>(outputs.size());
+  op.first_wait = static_cast<std::uint32_t>(plan.waits.size());
+  op.wait_count = static_cast<std::uint32_t>(waits.size());
+  op.cost.flops = model::flops(op.kind, op.sizes);
+  for (const Operand& input : inputs) op.cost.read_bytes += touched_bytes(op, input);
+  for (const Operand& output : outputs) op.cost.written_bytes += touched_bytes(op, output);
+  const int members = op.group == GroupKind::shard     ? plan.mesh.shard_degree()
+                      : op.group == GroupKind::replica ? plan.mesh.replicas
+                                                       : plan.mesh.world_size();
+  if (op.group != GroupKind::none)
+    op.wire_bytes = received_share(op.kind, members) * static_cast<double>(op.sizes.rows * size_bytes(inputs[0].dtype));
+  plan.operands.insert(plan.operands.end(), inputs.begin(), inputs.end());
+  plan.operands.insert(plan.operands.end(), outputs.begin(), outputs.end());
+  plan.waits.insert(plan.waits.end(), waits.begin(), waits.end());
+  plan.ops.push_back(op);
+  return {static_cast<std::uint32_t>(plan.ops.size() - 1)};
+}
+
+void Builder::begin_segment(Segment::Name name) {
+  Segment segment{.name = name, .first_op = static_cast<std::uint32_t>(plan.ops.size())};
+  for (auto& points : segment.points) points.resize(unit_count());
+  plan.segments.push_back(std::move(segment));
+}
+
+void Builder::mark(Wait::On point, UnitId unit, OpId op) {
+  plan.segments.back().points[static_cast<std::size_t>(point) - 1][unit.value] = op;
+}
+
+void Builder::end_segment() {
+  Segment& segment = plan.segments.back();
+  segment.op_count = static_cast<std::uint32_t>(plan.ops.size()) - segment.first_op;
+}
+
+}  // namespace foreshard::plan

@@ -1,0 +1,56 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "plan/build.hpp"
+
+namespace foreshard::plan {
+
+/// Appends to a plan: buffers, and ops with their operands and waits.
+class Builder {
+ public:
+  Builder(const model::Graph& graph, std::vector<FlatParameter> units, const Mesh& mesh,
+          const ScheduleOptions& options);
+
+  /// What an op needs besides its operands.
+  struct OpSpec {
+    OpKind kind{};
+    Lane lane = Lane::compute;
+    Phase phase = Phase::forward;
+    UnitId unit;
+    Sizes sizes;
+    GroupKind group = GroupKind::none;
+    bool accumulate = false;
+    float scalar = 0;
+    std::uint32_t stream = 0;
+  };
+  OpId op(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs,
+          std::span<const Wait> waits = {});
+
+  BufferId buffer(std::int64_t size_bytes, MemoryClass memory, UnitId unit = {}, model::TensorId tensor = {});
+
+  void begin_segment(Segment::Name name);
+  void mark(Wait::On point, UnitId unit, OpId op);
+  void end_segment();
+
+  /// `elements` of a buffer from element `first` on, as an operand that is read or written.
+  Operand read(BufferId buffer, std::int64_t elements, std::int64_t first = 0) const;
+  Operand write(BufferId buffer, std::int64_t elements, std::int64_t first = 0) const;
+
+  /// The first `count` elements of a buffer of another type than the model's.
+  Operand words(BufferId buffer, std::int64_t count, DType dtype, bool written) const;
+
+  std::uint32_t unit_count() const { return static_cast<std::uint32_t>(plan.units.size()); }
+
+  Plan plan;
+  BufferId tokens, targets, local_loss;
+
+ private:
+  void add_persistent_buffers(const model::Graph& graph);
+  BufferId persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit = {});
+};
+
+/// The wait for an op of the same segment.
+inline Wait after(OpId op) { return {Wait::On::op, op.value}; }
+
+}  // namespace foreshard::plan

@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "plan/build.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+using model::Graph;
+using model::Operator;
+using model::Role;
+using model::Tensor;
+using model::TensorId;
+
+/// Reverse-mode differentiation: appends the backward operators of a forward graph, last operator first. Every tensor
+/// is written once, except parameter gradients, to which a second use of the parameter adds.
+class Differentiator {
+ public:
+  explicit Differentiator(const Graph& forward) : graph_(forward), gradient_(forward.tensors.size()) {}
+
+  Graph run() {
+    const std::vector<Operator> forward = graph_.operators;
+    for (auto op = forward.rbegin(); op != forward.rend(); ++op) backward(*op);
+    return std::move(graph_);
+  }
+
+ private:
+  void backward(const Operator& op) {
+    switch (op.kind) {
+      case OpKind::cross_entropy:
+        return cross_entropy(op);
+      case OpKind::linear:
+        return linear(op);
+      case OpKind::layer_norm:
+        return layer_norm(op);
+      case OpKind::attention:
+        return attention(op);
+      case OpKind::gelu:
+        return contribute(op.inputs[0],
+                          emit(op, OpKind::gelu_backward, {of(op.outputs[0]), op.inputs[0]}, like(op.inputs[0])), op);
+      case OpKind::dropout:
+        return contribute(op.inputs[0], emit(op, OpKind::dropout, {of(op.outputs[0])}, like(op.inputs[0])), op);
+      case OpKind::add:
+        contribute(op.inputs[0], of(op.outputs[0]), op);
+        return contribute(op.inputs[1], of(op.outputs[0]), op);
+      case OpKind::embedding:
+        return embedding(op);
+      default:
+        FORESHARD_EXPECT(false, std::string("no derivative for operator ") + std::string(name_of(op.kind)));
+    }
+  }
+
+  void cross_entropy(const Operator& op) {
+    contribute(
+        op.inputs[0],
+        emit(op, OpKind::cross_entropy_backward, {op.inputs[0], op.inputs[1], op.outputs[1]}, like(op.inputs[0])), op);
+  }
+
+  void linear(const Operator& op) {
+    const TensorId x = op.inputs[0], weight = op.inputs[1], bias = op.inputs[2], dy = of(op.outputs[0]);
+    emit_parameter_grads(op, OpKind::linear_weight_grad, {dy, x}, {weight});
+    if (bias.valid()) emit_parameter_grads(op, OpKind::linear_bias_grad, {dy}, {bias});
+    contribute(x, emit(op, OpKind::linear_input_grad, {dy, weight}, like(x)), op);
+  }
+
+  void layer_norm(const Operator& op) {
+    const TensorId x = op.inputs[0], gain = op.inputs[1], bias = op.inputs[2];
+    const TensorId dx = emit(op, OpKind::layer_norm_backward,
+                             {of(op.outputs[0]), x, gain, op.outputs[1], op.outputs[2], TensorId::none()}, like(x));
+    add_parameter_grads(graph_.operators.back(), {gain, bias});
+    contribute(x, dx, op);
+  }
+
+  void attention(const Operator& op) {
+    const TensorId qkv = op.inputs[0];
+    contribute(qkv,
+               emit(op, OpKind::attention_backward, {of(op.outputs[0]), qkv, op.outputs[0], op.outputs[1]}, like(qkv)),
+               op);
+  }
+
+  void embedding(const Operator& op) {
+    const TensorId dx = of(op.outputs[0]), tokens = op.inputs[0];
+    emit_parameter_grads(op, OpKind::embedding_backward, {dx, tokens}, {TensorId::none(), op.inputs[2]});
+    emit_parameter_grads(op, OpKind::embedding_backward, {dx, tokens}, {op.inputs[1], TensorId::none()});
+  }
+
+  /// The gradient of an activation that has been contributed to.
+  TensorId of(TensorId tensor) const {
+    FORESHARD_EXPECT(gradient_[tensor.value].valid(), "an operator's result has no gradient: is it used?");
+    return gradient_[tensor.value];
+  }
+
+  TensorId like(TensorId tensor) {
+    return graph_.add_tensor(
+        {.role = Role::activation_grad, .dtype = graph_[tensor].dtype, .elements = graph_[tensor].elements});
+  }
+
+  Operator& append(const Operator& op, OpKind kind, std::vector<TensorId> inputs) {
+    graph_.operators.push_back({.kind = kind,
+                                .phase = Phase::backward,
+                                .unit = op.unit,
+                                .sizes = op.sizes,
+                                .inputs = std::move(inputs),
+                                .outputs = {},
+                                .scalar = op.scalar,
+                                .stream = op.stream});
+    return graph_.operators.back();
+  }
+
+  TensorId emit(const Operator& op, OpKind kind, std::vector<TensorId> inputs, TensorId output) {
+    append(op, kind, std::move(inputs)).outputs = {output};
+    return output;
+  }
+
+  void emit_parameter_grads(const Operator& op, OpKind kind, std::vector<TensorId> inputs,
+                            const std::vector<TensorId>& parameters) {
+    add_parameter_grads(append(op, kind, std::move(inputs)), parameters);
+  }
+
+  /// Makes the gradients of `parameters` (absent ones stay absent) outputs of `op`: all of them start here, or all are
+  /// added to.
+  void add_parameter_grads(Operator& op, const std::vector<TensorId>& parameters) {
+    for (const TensorId parameter : parameters) {
+      if (parameter.valid()) {
+        TensorId& gradient = gradient_[parameter.value];
+        const bool again = gradient.valid();
+        FORESHARD_EXPECT(op.outputs.empty() || !op.outputs.back().valid() || op.accumulate == again,
+                         "an operator adds to one gradient and starts another");
+        op.accumulate = again;
+        if (!again) gradient = parameter_grad(parameter);
+        op.outputs.push_back(gradient);
+      } else {
+        op.outputs.push_back(TensorId::none());
+      }
+    }
+  }
+
+  TensorId parameter_grad(TensorId parameter) {
+    const Tensor value = graph_[parameter];
+    return graph_.add_tensor(
+        {.role = Role::parameter_grad, .dtype = value.dtype, .elements = value.elements, .parameter = value.parameter});
+  }
+
+  /// Adds `gradient` to what `tensor` has received so far.
+  void contribute(TensorId tensor, TensorId gradient, const Operator& op) {
+    TensorId& total = gradient_[tensor.value];
+    if (!total.valid()) {
+      total = gradient;
+      return;
+    }
+    const TensorId sum = like(tensor);
+    append(op, OpKind::add, {total, gradient}).outputs = {sum};
+    total = sum;
+  }
+
+  Graph graph_;
+  std::vector<TensorId> gradient_;  // by forward tensor
+};
+
+}  // namespace
+
+Graph differentiate(const Graph& forward) { return Differentiator(forward).run(); }
+
+}  // namespace foreshard::plan

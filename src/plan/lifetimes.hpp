@@ -1,0 +1,36 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plan/order.hpp"
+
+namespace foreshard::plan {
+
+/// When a buffer's bytes are in use, as clocks: what has certainly ended when its first op starts, and, by lane, the
+/// position of the last op that touches it. A buffer that is kept from one micro-batch to the next lives through all of
+/// them.
+struct Lifetime {
+  BufferId buffer;
+  std::int64_t size_bytes = 0;
+  Clock birth{}, death{};
+  bool compute_only = true;  ///< only the compute lane touches it
+};
+
+/// True unless, in every timing that the waits permit, one buffer is dead before the other is born.
+inline bool conflict(const Lifetime& a, const Lifetime& b) {
+  if (a.compute_only && b.compute_only) return a.death[0] > b.birth[0] && b.death[0] > a.birth[0];
+  return !covers(b.birth, a.death) && !covers(a.birth, b.death);
+}
+
+/// Lifetimes of all buffers that are not persistent, by buffer; none for persistent ones and those no op of the segment
+/// touches.
+std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& segment, const Order& order,
+                                               int instance = 0);
+
+/// Pairs (a, b) where b's instance in the later micro-batch may be born while a's in the earlier one is alive.
+/// Buffers that are kept through all micro-batches are left out: they conflict with everything anyway.
+std::vector<std::pair<BufferId, BufferId>> conflicts_across(const Plan& plan, const Segment& before,
+                                                            const Segment& segment);
+
+}  // namespace foreshard::plan

@@ -1,0 +1,81 @@
+#include "plan/plan.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+
+namespace foreshard::plan {
+
+std::string_view name_of(Lane lane) {
+  constexpr std::string_view names[] = {"compute", "gather", "reduce", "replicate", "copy"};
+  return names[static_cast<int>(lane)];
+}
+
+std::string_view name_of(MemoryClass kind) {
+  constexpr std::string_view names[] = {"parameters",          "gradients",   "optimizer", "gathered",
+                                        "unsharded_gradients", "activations", "batch"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string_view name_of(Segment::Name name) {
+  constexpr std::string_view names[] = {"only", "first", "middle", "last", "update", "evaluate"};
+  return names[static_cast<int>(name)];
+}
+
+std::span<const Op> Plan::ops_of(const Segment& segment) const {
+  return std::span(ops).subspan(segment.first_op, segment.op_count);
+}
+
+std::span<const Operand> Plan::inputs(const Op& op) const {
+  return std::span(operands).subspan(op.first_operand, op.input_count);
+}
+
+std::span<const Operand> Plan::outputs(const Op& op) const {
+  return std::span(operands).subspan(op.first_operand + op.input_count, op.output_count);
+}
+
+std::span<const Wait> Plan::waits_of(const Op& op) const {
+  return std::span(waits).subspan(op.first_wait, op.wait_count);
+}
+
+const Segment& Plan::segment(Segment::Name name) const {
+  const auto found = std::ranges::find(segments, name, &Segment::name);
+  FORESHARD_EXPECT(found != segments.end(), std::string("the plan has no segment ") + std::string(name_of(name)));
+  return *found;
+}
+
+std::vector<const Segment*> Plan::sequence() const {
+  std::vector<const Segment*> step;
+  for (const Segment& segment : segments) {
+    const int times = segment.name == Segment::Name::middle ? micro_batches - 2 : 1;
+    step.insert(step.end(), static_cast<std::size_t>(times), &segment);
+  }
+  return step;
+}
+
+namespace {
+
+void add(Hash& hash, const Op& op) {
+  hash.add(op.kind).add(op.lane).add(op.phase).add(op.group).add(op.accumulate).add(op.unit.value);
+  const Sizes& s = op.sizes;
+  for (const std::int64_t extent : {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads}) hash.add(extent);
+  hash.add(op.scalar).add(op.stream).add(op.input_count).add(op.output_count).add(op.wait_count);
+}
+
+}  // namespace
+
+std::uint64_t hash_of(const Plan& plan) {
+  Hash hash;
+  hash.add(plan.dtype).add(plan.micro_batches).add(plan.arena_bytes);
+  hash.add(plan.mesh.replicas).add(plan.mesh.outer).add(plan.mesh.inner);
+  for (const Segment& segment : plan.segments) hash.add(segment.name).add(segment.op_count);
+  for (const Op& op : plan.ops) add(hash, op);
+  for (const Operand& o : plan.operands)
+    hash.add(o.buffer.value).add(o.offset_bytes).add(o.size_bytes).add(o.dtype).add(o.written);
+  for (const Wait& wait : plan.waits) hash.add(wait.on).add(wait.index);
+  for (const Buffer& buffer : plan.buffers) hash.add(buffer.size_bytes).add(buffer.offset_bytes).add(buffer.persistent);
+  return hash.value();
+}
+
+}  // namespace foreshard::plan

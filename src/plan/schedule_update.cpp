@@ -1,0 +1,75 @@
+#include "plan/schedule_update.hpp"
+
+#include <array>
+
+#include "base/exact_sum.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+OpId begin_norm(Builder& build) {
+  return build.op({.kind = OpKind::zero_fill, .phase = Phase::update, .sizes = {.rows = exact_sum_words}}, {},
+                  std::array{build.words(build.plan.norm, exact_sum_words, DType::i64, true)});
+}
+
+OpId grad_norm(Builder& build, UnitId unit) {
+  const FlatParameter& flat = build.plan.units[unit.value];
+  const Wait reduced{Wait::On::reduced, unit.value};
+  return build.op(
+      {.kind = OpKind::grad_norm, .phase = Phase::update, .unit = unit, .sizes = {.rows = flat.shard_elements}},
+      std::array{build.read(flat.gradient_shard, flat.shard_elements)},
+      std::array{build.words(build.plan.norm, exact_sum_words, DType::i64, true)},
+      {&reduced, build.plan.mesh.world_size() > 1 ? 1U : 0U});
+}
+
+OpId sum_norm(Builder& build, OpId last_norm) {
+  const Wait wait = after(last_norm);
+  return build.op({.kind = OpKind::sum_norm,
+                   .lane = Lane::reduce,
+                   .phase = Phase::update,
+                   .sizes = {.rows = exact_sum_words},
+                   .group = GroupKind::shard},
+                  std::array{build.words(build.plan.norm, exact_sum_words, DType::i64, false)},
+                  std::array{build.words(build.plan.norm, exact_sum_words, DType::i64, true)}, {&wait, 1});
+}
+
+OpId adamw(Builder& build, UnitId unit, std::span<const Wait> waits) {
+  const FlatParameter& flat = build.plan.units[unit.value];
+  const std::int64_t n = flat.shard_elements;
+  return build.op(
+      {.kind = OpKind::adamw, .phase = Phase::update, .unit = unit, .sizes = {.rows = n}},
+      std::array{build.read(flat.gradient_shard, n), build.words(build.plan.norm, exact_sum_words, DType::i64, false),
+                 build.words(build.plan.loss, 2, DType::f64, false)},
+      std::array{build.write(flat.parameter_shard, n), build.write(flat.first_moment, n),
+                 build.write(flat.second_moment, n)},
+      waits);
+}
+
+}  // namespace
+
+OpId sum_loss(Builder& build, OpId after_loss) {
+  const Wait wait = after(after_loss);
+  return build.op({.kind = OpKind::sum_loss,
+                   .lane = Lane::reduce,
+                   .phase = Phase::update,
+                   .sizes = {.rows = 2},
+                   .group = GroupKind::world},
+                  std::array{build.words(build.local_loss, 2, DType::f64, false)},
+                  std::array{build.words(build.plan.loss, 2, DType::f64, true)}, {&wait, 1});
+}
+
+void schedule_update(Builder& build) {
+  build.begin_segment(Segment::Name::update);
+  OpId last_norm = begin_norm(build);
+  std::vector<Wait> sums{after(sum_loss(build, last_norm))};
+  for (std::uint32_t unit = build.unit_count(); unit-- > 1;) last_norm = grad_norm(build, {unit});
+  last_norm = grad_norm(build, model::root_unit);
+  if (build.plan.mesh.shard_degree() > 1) sums.push_back(after(sum_norm(build, last_norm)));
+  for (std::uint32_t unit = 0; unit < build.unit_count(); ++unit) {
+    build.mark(Wait::On::updated, {unit}, adamw(build, {unit}, sums));
+    sums.clear();
+  }
+  build.end_segment();
+}
+
+}  // namespace foreshard::plan
