@@ -1,0 +1,153 @@
+#include "engine/cpu_executor.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+namespace foreshard::engine {
+namespace {
+
+using plan::Lane;
+using plan::Op;
+using plan::OpKind;
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+bool is_collective(OpKind kind) {
+  return kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::all_reduce ||
+         kind == OpKind::sum_norm || kind == OpKind::sum_loss;
+}
+
+}  // namespace
+
+CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arena& arena,
+                         kernels::Backend& kernels, CpuOptions options)
+    : communicator_(communicator),
+      arena_(arena),
+      kernels_(kernels),
+      options_(std::move(options)),
+      rank_(communicator.rank()) {
+  gather_group_ = communicator.group(mesh.shard_group(rank_));
+  reduce_group_ = communicator.group(mesh.shard_group(rank_));
+  replica_group_ = communicator.group(mesh.replica_group(rank_));
+  world_group_ = communicator.group(all_ranks(communicator.size()));
+}
+
+CpuExecutor::~CpuExecutor() = default;
+
+void CpuExecutor::begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) {
+  if (plan_ != &plan) dispatch_ = std::make_unique<Dispatch>(plan, rank_, arena_, kernels_);
+  plan_ = &plan;
+  context_ = &context;
+  recorder_ = recorder;
+}
+
+LaneThread& CpuExecutor::thread_of(Lane lane) {
+  const Lane shared = lane != Lane::compute && options_.one_communication_thread ? Lane::gather : lane;
+  auto& thread = threads_[static_cast<std::size_t>(shared)];
+  if (!thread) thread = std::make_unique<LaneThread>([this](const Task& task) { run(task); });
+  return *thread;
+}
+
+exec::Ticket CpuExecutor::issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) {
+  const Lane lane = instance.op->lane;
+  Task task{.instance = instance, .ticket = {lane, ++issued_[static_cast<std::size_t>(lane)]}};
+  for (const exec::Ticket& wait : waits) {
+    std::uint64_t& sequence = task.waits[static_cast<std::size_t>(wait.lane)];
+    sequence = std::max(sequence, wait.sequence);
+  }
+  thread_of(lane).push(task);
+  return task.ticket;
+}
+
+void CpuExecutor::finish() {
+  for (int lane = 0; lane < plan::lane_count; ++lane)
+    progress_.wait_for({static_cast<Lane>(lane), issued_[static_cast<std::size_t>(lane)]});
+  const std::lock_guard lock(error_mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+/// A lane keeps counting after a failure, so that nobody waits for ops that will not run.
+void CpuExecutor::run(const Task& task) {
+  for (int lane = 0; lane < plan::lane_count; ++lane)
+    progress_.wait_for({static_cast<Lane>(lane), task.waits[static_cast<std::size_t>(lane)]});
+  if (!failed_) {
+    try {
+      execute(task);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+  progress_.advance(task.ticket.lane);
+}
+
+void CpuExecutor::execute(const Task& task) {
+  const Op& op = *task.instance.op;
+  const std::uint64_t received = recorder_ ? received_bytes(op.kind) : 0;
+  const std::int64_t start_ns = recorder_ ? now_ns() : 0;
+  if (is_collective(op.kind)) {
+    run_collective(op);
+  } else {
+    omp_set_num_threads(options_.threads);
+    dispatch_->run(op, *context_, task.instance.micro_batch);
+  }
+  if (recorder_) record(task, start_ns, received);
+}
+
+void CpuExecutor::run_collective(const Op& op) {
+  const plan::Operand& input = plan_->inputs(op)[0];
+  const plan::Operand& output = plan_->outputs(op)[0];
+  const void* from = dispatch_->bytes(input);
+  void* to = dispatch_->bytes(output);
+  const std::int64_t shard = std::min(input.size_bytes, output.size_bytes) / size_bytes(input.dtype);
+  switch (op.kind) {
+    case OpKind::all_gather:
+      return gather_group_->all_gather(from, to, shard, input.dtype);
+    case OpKind::reduce_scatter:
+      return reduce_group_->reduce_scatter(from, to, shard, input.dtype, op.accumulate);
+    case OpKind::all_reduce:
+      return replica_group_->all_reduce(from, to, op.sizes.rows, input.dtype, op.accumulate);
+    case OpKind::sum_norm:
+      return reduce_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
+    default:
+      return world_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
+  }
+}
+
+/// Each collective kind has one lane, so the difference of two readings on that lane is one op's.
+std::uint64_t CpuExecutor::received_bytes(OpKind kind) const {
+  if (!is_collective(kind)) return 0;
+  const comm::Counters counters = communicator_.counters();
+  if (kind == OpKind::all_gather) return counters.all_gather.received_bytes;
+  return kind == OpKind::reduce_scatter ? counters.reduce_scatter.received_bytes : counters.all_reduce.received_bytes;
+}
+
+void CpuExecutor::record(const Task& task, std::int64_t start_ns, std::uint64_t received_before) {
+  const Op& op = *task.instance.op;
+  recorder_->record(op.lane, {.start_ns = start_ns,
+                              .duration_ns = now_ns() - start_ns,
+                              .op = static_cast<std::uint32_t>(&op - plan_->ops.data()),
+                              .step = static_cast<std::int32_t>(context_->step),
+                              .micro_batch = task.instance.micro_batch,
+                              .received_bytes = received_bytes(op.kind) - received_before});
+}
+
+void CpuExecutor::fail(std::exception_ptr error) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (error_) return;
+    error_ = error;
+  }
+  failed_ = true;
+  options_.on_failure(error);
+}
+
+}  // namespace foreshard::engine

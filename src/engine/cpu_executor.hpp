@@ -1,0 +1,69 @@
+#pragma once
+#include <array>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "comm/communicator.hpp"
+#include "engine/dispatch.hpp"
+#include "engine/lane_thread.hpp"
+#include "exec/executor.hpp"
+#include "trace/recorder.hpp"
+
+namespace foreshard::engine {
+
+struct CpuOptions {
+  int threads = 1;                        ///< of the compute lane's OpenMP team
+  bool one_communication_thread = false;  ///< all communication lanes share a thread, in list order
+  /// Called once, by the lane whose op failed first, before anybody is told; should free the other ranks from waiting.
+  std::function<void(std::exception_ptr)> on_failure = [](std::exception_ptr) {};
+};
+
+/// Carries out the plans of one rank on its processor cores: a thread per lane, kernels on the compute lane's team,
+/// collectives through the communicator. All plans work in one arena.
+class CpuExecutor : public exec::Executor {
+ public:
+  /// Collective: makes the groups of the plans' mesh.
+  CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arena& arena, kernels::Backend& kernels,
+              CpuOptions options);
+  ~CpuExecutor() override;
+
+  /// What the next ops work on; nothing may be in flight. `recorder` may be null. All three outlive the step.
+  void begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder);
+
+  exec::Ticket issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) override;
+  void finish() override;
+
+ private:
+  using Task = LaneThread::Task;
+  LaneThread& thread_of(plan::Lane lane);
+  void run(const Task& task);
+  void execute(const Task& task);
+  void run_collective(const plan::Op& op);
+  std::uint64_t received_bytes(plan::OpKind kind) const;
+  void record(const Task& task, std::int64_t start_ns, std::uint64_t received_before);
+  void fail(std::exception_ptr error);
+
+  comm::Communicator& communicator_;
+  Arena& arena_;
+  kernels::Backend& kernels_;
+  CpuOptions options_;
+  int rank_;
+  std::unique_ptr<comm::Group> gather_group_, reduce_group_, replica_group_, world_group_;
+
+  // Of the current step.
+  const plan::Plan* plan_ = nullptr;
+  const exec::StepContext* context_ = nullptr;
+  trace::Recorder* recorder_ = nullptr;
+  std::unique_ptr<Dispatch> dispatch_;
+
+  std::array<std::uint64_t, plan::lane_count> issued_{};
+  Progress progress_;
+  std::atomic<bool> failed_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::array<std::unique_ptr<LaneThread>, plan::lane_count> threads_;  // last: they use all of the above
+};
+
+}  // namespace foreshard::engine
