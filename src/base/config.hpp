@@ -20,6 +20,8 @@ struct KeyDetails {
   std::vector<std::string> choices{};                    ///< of text: the only values allowed; empty = any
 };
 
+struct Setting;
+
 /// The keys of one command, their values, and where each value came from. Values come from, strongest first: flags
 /// `--section.key=value` or `--section.key value`; the environment, FORESHARD_SECTION__KEY; files given by `--config
 /// FILE.ini` (repeatable, later wins); the user's file $XDG_CONFIG_HOME/foreshard/config.ini (default ~/.config);
@@ -59,7 +61,8 @@ class Config {
   /// Lets the command take `min` to `max` arguments without a name; without this it takes none.
   void add_arguments(std::string name, std::string description, int min, int max);
 
-  /// Declares keys of other commands: files and environment, which commands share, may set them; they are ignored.
+  /// Declares keys of other commands, or whole sections of them ("data."). Files and environment, which commands share,
+  /// may set them; they are ignored here.
   void ignore(std::initializer_list<std::string_view> keys);
 
   /// Reads all sources. Throws one InputError(usage) that lists every problem found: unknown keys (with source and
@@ -76,7 +79,7 @@ class Config {
     if constexpr (std::same_as<T, bool>) {
       return boolean(key);
     } else if constexpr (std::integral<T>) {
-      return static_cast<T>(integer(key, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+      return static_cast<T>(integer(key, lowest<T>(), highest<T>()));
     } else if constexpr (std::floating_point<T>) {
       return static_cast<T>(real(key));
     } else {
@@ -102,12 +105,21 @@ class Config {
   const std::string& program() const { return program_; }
 
  private:
+  template <class T>
+  static constexpr std::int64_t lowest() {
+    return static_cast<std::int64_t>(std::numeric_limits<T>::min());
+  }
+  template <class T>
+  static constexpr std::int64_t highest() {
+    constexpr std::uint64_t bound = std::numeric_limits<T>::max();
+    return static_cast<std::int64_t>(bound > INT64_MAX ? INT64_MAX : bound);
+  }
+
   enum class Kind { boolean, integer, real, text };
   struct Key {
     Kind kind = Kind::text;
     std::string initial, value, description, origin;
     KeyDetails details;
-    int order = 0;
   };
   struct Arguments {
     std::string name, description;
@@ -123,23 +135,21 @@ class Config {
   double real(std::string_view key) const;
   const std::string& text(std::string_view key) const { return find(key).value; }
 
-  struct Flags;
-  Flags read_flags(int argc, const char* const* argv);
-  void read_file(const std::string& path, bool must_exist);
-  void read_environment();
-  void set(const std::string& key, const std::string& value, const std::string& origin, const std::string& shown);
-  void set_shared(const std::string& key, const std::string& value, const std::string& origin,
-                  const std::string& shown);
-  void unknown(const std::string& key, const std::string& shown);
+  void apply(const Setting& setting, bool shared);
+  void set(Key& key, const Setting& setting);
+  void take_built_in(std::vector<Setting>& flags);
+  bool ignores(std::string_view key) const;
+  std::string suggestion(const Setting& setting) const;
   void check_argument_count();
-  std::vector<std::string> names() const;
-  std::vector<std::pair<std::string, const Key*>> sectioned() const;
+  std::vector<std::string> sections() const;
+  std::vector<std::string> keys_of(std::string_view section) const;
+  std::string help_of(const std::string& name) const;
 
   std::string program_, summary_;
-  std::vector<std::string> examples_, arguments_, problems_;
-  std::vector<std::string> ignored_;
+  std::vector<std::string> examples_, arguments_, files_, ignored_, problems_;
   Arguments argument_rule_;
   std::map<std::string, Key, std::less<>> keys_;
+  std::vector<std::string> order_;  ///< keys as declared
   bool help_wanted_ = false, version_wanted_ = false;
 };
 

@@ -1,0 +1,79 @@
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace foreshard {
+
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+bool alike(char a, char b) { return lower(a) == lower(b) || (a == '-' && b == '_') || (a == '_' && b == '-'); }
+
+/// Optimal string alignment distance, three rows of the table at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (alike(a[i - 1], b[j - 1]) ? 0u : 1u)});
+      const bool swapped = i > 1 && j > 1 && alike(a[i - 1], b[j - 2]) && alike(a[i - 2], b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+std::size_t tolerance(std::string_view a, std::string_view b) {
+  return std::max<std::size_t>(1, std::max(a.size(), b.size()) / 3);
+}
+
+template <class Name>
+std::string nearest_of(std::string_view word, std::span<const Name> names) {
+  std::string best;
+  std::size_t best_distance = std::string::npos;
+  for (const std::string_view name : names) {
+    const std::size_t distance = edit_distance(word, name);
+    if (distance > tolerance(word, name) || distance >= best_distance) continue;
+    best = name;
+    best_distance = distance;
+  }
+  return best;
+}
+
+template <class Name>
+std::string question(std::string_view word, std::span<const Name> names) {
+  const std::string name = nearest_of(word, names);
+  return name.empty() ? "" : fmt::format(" Did you mean `{}`?", name);
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, std::span<const std::string_view> names) { return nearest_of(word, names); }
+std::string nearest(std::string_view word, std::span<const std::string> names) { return nearest_of(word, names); }
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
+  return question(word, names);
+}
+std::string did_you_mean(std::string_view word, std::span<const std::string> names) { return question(word, names); }
+
+std::string numbered(std::string_view heading, std::span<const std::string> problems) {
+  if (problems.size() == 1) return problems.front();
+  std::string text(heading);
+  for (std::size_t i = 0; i < problems.size(); ++i) text += fmt::format("\n{:3}. {}", i + 1, problems[i]);
+  return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(blank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,82 @@
+#include "base/run_main.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+
+namespace foreshard {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int code = 0, aborted_with = -1;
+  std::string printed;
+};
+
+Outcome outcome_of(const std::function<int()>& body) {
+  Outcome outcome;
+  ::testing::internal::CaptureStderr();
+  outcome.code = run_main("foreshard-test", body, [&](int code) { outcome.aborted_with = code; });
+  outcome.printed = ::testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+TEST(RunMain, PassesTheCodeOfTheBodyOn) {
+  const Outcome outcome = outcome_of([] { return 4; });
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_EQ(outcome.aborted_with, -1);
+  EXPECT_EQ(outcome.printed, "");
+}
+
+TEST(RunMain, TurnsBadInputIntoOneBlockAndItsCode) {
+  const Outcome outcome = outcome_of([]() -> int { throw InputError(ExitCode::bad_input, "x.bin: not a shard"); });
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(outcome.aborted_with, 5);
+  EXPECT_THAT(outcome.printed, HasSubstr("foreshard-test: error: x.bin: not a shard\n  where:  rank 0 on "));
+  EXPECT_THAT(outcome.printed, HasSubstr("remedy: "));
+}
+
+TEST(RunMain, EverythingElseIsCodeOne) {
+  EXPECT_EQ(outcome_of([]() -> int { throw LibraryError("MPI_Send"); }).code, 1);
+  EXPECT_EQ(outcome_of([]() -> int { throw ContractError("x"); }).code, 1);
+  EXPECT_EQ(outcome_of([]() -> int { throw std::runtime_error("x"); }).aborted_with, 1);
+  EXPECT_EQ(outcome_of([]() -> int { throw 3; }).code, 1);
+}
+
+TEST(RunMain, OnlyTheFirstRankPrintsWhatAllSeeAlike) {
+  setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+  const Outcome usage = outcome_of([]() -> int { throw InputError(ExitCode::usage, "bad"); });
+  const Outcome input = outcome_of([]() -> int { throw InputError(ExitCode::bad_input, "bad"); });
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(usage.printed, "");
+  EXPECT_EQ(usage.aborted_with, 2);
+  EXPECT_THAT(input.printed, HasSubstr("rank 3 on"));
+}
+
+TEST(Log, InfoIsOfRankZeroAndWarningsNameTheirRank) {
+  const auto printed = [](int rank, LogLevel level) {
+    set_log_rank(rank);
+    ::testing::internal::CaptureStderr();
+    log_line(level, "hello");
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    set_log_rank(0);
+    return text;
+  };
+  EXPECT_EQ(printed(0, LogLevel::info), "hello\n");
+  EXPECT_EQ(printed(2, LogLevel::info), "");
+  EXPECT_EQ(printed(0, LogLevel::warn), "WARN hello\n");
+  EXPECT_EQ(printed(2, LogLevel::error), "[rank 2 " + host_name() + "] ERROR hello\n");
+}
+
+TEST(Version, FirstLineStandsAlone) {
+  EXPECT_EQ(version_text().substr(0, version_text().find('\n')), "foreshard " + std::string(version()));
+}
+
+}  // namespace
+}  // namespace foreshard
