@@ -1,0 +1,147 @@
+#include "plan/settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Settings settings_of(std::vector<const char*> words, int world_size) {
+  Config config("foreshard-test");
+  add_plan_keys(config);
+  words.insert(words.begin(), "foreshard-test");
+  config.parse(static_cast<int>(words.size()), words.data());
+  return read_settings(config, world_size);
+}
+
+std::string problems_of(std::vector<const char*> words, int world_size) {
+  try {
+    settings_of(std::move(words), world_size);
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Settings, DefaultIsFullShardOfGpt2OverAllRanks) {
+  const Settings settings = settings_of({}, 4);
+  EXPECT_EQ(settings.model.width, 768);
+  EXPECT_EQ(settings.batch.seq, 1024);
+  EXPECT_EQ(settings.batch.batch, 1);
+  EXPECT_EQ(settings.mesh.shard_degree(), 4);
+  EXPECT_EQ(settings.mesh.replicas, 1);
+  EXPECT_EQ(settings.schedule.micro_batches, 1);
+  EXPECT_EQ(settings.schedule.gather_limit, 2);
+  EXPECT_EQ(settings.step_tokens(), 4096);
+}
+
+TEST(Settings, KeysOverrideThePreset) {
+  const Settings settings =
+      settings_of({"--model.preset=byte-tiny", "--model.layers=6", "--model.width=192", "--model.heads=6",
+                   "--model.vocab_size=2048", "--model.tied_head=false", "--train.seq_len=128"},
+                  2);
+  EXPECT_EQ(settings.model.layers, 6);
+  EXPECT_EQ(settings.model.width, 192);
+  EXPECT_EQ(settings.model.heads, 6);
+  EXPECT_EQ(settings.model.vocab_size, 2048);
+  EXPECT_EQ(settings.model.max_seq_len, 256) << "the preset's";
+  EXPECT_FALSE(settings.model.tied_head);
+  EXPECT_EQ(settings.batch.seq, 128);
+}
+
+TEST(Settings, NoShardIsReplicasOnly) {
+  const Settings settings = settings_of({"--parallel.strategy=no_shard"}, 3);
+  EXPECT_EQ(settings.mesh.shard_degree(), 1);
+  EXPECT_EQ(settings.mesh.replicas, 3);
+  EXPECT_EQ(settings.schedule.strategy, Strategy::no_shard);
+}
+
+TEST(Settings, GlobalBatchBecomesMicroBatches) {
+  const Settings settings = settings_of({"--train.local_batch_size=4", "--train.global_batch_size=24"}, 3);
+  EXPECT_EQ(settings.schedule.micro_batches, 2);
+  EXPECT_EQ(settings.global_batch(), 24);
+}
+
+TEST(Settings, ScheduleKeys) {
+  const Settings settings =
+      settings_of({"--parallel.prefetch=post", "--parallel.prefetch_depth=3", "--parallel.forward_prefetch=0",
+                   "--parallel.limit=unlimited", "--parallel.reduce_limit=1"},
+                  2);
+  EXPECT_EQ(settings.schedule.prefetch, BackwardPrefetch::post);
+  EXPECT_EQ(settings.schedule.prefetch_depth, 3);
+  EXPECT_EQ(settings.schedule.forward_prefetch, 0);
+  EXPECT_EQ(settings.schedule.gather_limit, unlimited);
+  EXPECT_EQ(settings.schedule.reduce_limit, 1);
+}
+
+TEST(Settings, DegreesThatAgreeAreAccepted) {
+  EXPECT_EQ(problems_of({"--parallel.shard_degree=4", "--parallel.replicate_degree=1"}, 4), "");
+  EXPECT_EQ(
+      problems_of({"--parallel.strategy=no_shard", "--parallel.shard_degree=1", "--parallel.replicate_degree=4"}, 4),
+      "");
+}
+
+TEST(Settings, AWorldThatDoesNotFitTheMeshNamesBothAndTheNearest) {
+  const std::string text = problems_of({"--parallel.shard_degree=3"}, 4);
+  EXPECT_THAT(
+      text,
+      HasSubstr("parallel.shard_degree = 3 and parallel.replicate_degree = 1 multiply to 3, but there are 4 ranks"));
+  EXPECT_THAT(text, HasSubstr("nearest mesh that fits: parallel.shard_degree = 4 and parallel.replicate_degree = 1"));
+  EXPECT_THAT(problems_of({"--parallel.shard_degree=0"}, 4),
+              HasSubstr("parallel.shard_degree = 0: expected at least 1"));
+}
+
+TEST(Settings, HybridMeshesAreNotYetSupported) {
+  const std::string text = problems_of({"--parallel.shard_degree=2", "--parallel.replicate_degree=2"}, 4);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "do not agree with parallel.strategy = full_shard; both above 1 (hybrid sharding) is not yet supported"));
+}
+
+TEST(Settings, DegreesMustAgreeWithTheStrategy) {
+  EXPECT_THAT(
+      problems_of({"--parallel.strategy=no_shard", "--parallel.shard_degree=4", "--parallel.replicate_degree=1"}, 4),
+      HasSubstr("do not agree with parallel.strategy = no_shard"));
+}
+
+TEST(Settings, LaterStrategiesAreRefusedByName) {
+  EXPECT_THAT(problems_of({"--parallel.strategy=hybrid_shard"}, 4), HasSubstr("hybrid_shard: not yet supported"));
+  EXPECT_THAT(problems_of({"--parallel.strategy=zero1"}, 4), HasSubstr("zero1: not yet supported"));
+  EXPECT_THAT(problems_of({"--parallel.strategy=full_shrad"}, 4), HasSubstr("Did you mean `full_shard`?"));
+}
+
+TEST(Settings, LimitsAreCountsOrUnlimited) {
+  EXPECT_THAT(problems_of({"--parallel.limit=64MiB"}, 1), HasSubstr("a limit in bytes is not yet supported"));
+  EXPECT_THAT(problems_of({"--parallel.limit=0"}, 1),
+              HasSubstr("expected a number of units of at least 1, or unlimited"));
+  EXPECT_THAT(problems_of({"--parallel.reduce_limit=few"}, 1), HasSubstr("parallel.reduce_limit = few"));
+}
+
+TEST(Settings, AGlobalBatchThatDoesNotDivideNamesTheNearest) {
+  const std::string text = problems_of({"--train.local_batch_size=4", "--train.global_batch_size=30"}, 3);
+  EXPECT_THAT(
+      text, HasSubstr("train.global_batch_size = 30 is not a multiple of train.local_batch_size × ranks = 4 × 3 = 12"));
+  EXPECT_THAT(text, HasSubstr("nearest: 24 or 36"));
+  EXPECT_THAT(problems_of({"--train.global_batch_size=2"}, 3), HasSubstr("nearest: 3"));
+}
+
+TEST(Settings, AllProblemsComeAtOnce) {
+  const std::string text = problems_of({"--model.preset=gpt2-xxl", "--model.heads=7", "--parallel.shard_degree=3",
+                                        "--train.global_batch_size=5", "--parallel.strategy=zero1"},
+                                       4);
+  EXPECT_THAT(text, HasSubstr("5 problems on 4 rank(s):\n  1. "));
+  EXPECT_THAT(text, HasSubstr("gpt2-xl"));
+  EXPECT_THAT(text, HasSubstr("7"));
+  EXPECT_THAT(text, HasSubstr("\n  5. "));
+  EXPECT_THAT(text, Not(HasSubstr("\n  6. ")));
+}
+
+}  // namespace
+}  // namespace foreshard::plan
