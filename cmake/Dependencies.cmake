@@ -18,6 +18,9 @@ find_package(benchmark REQUIRED)
 add_library(foreshard_hdf5 INTERFACE)
 target_include_directories(foreshard_hdf5 SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
 target_link_libraries(foreshard_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
+if(HDF5_IS_PARALLEL)  # its headers include mpi.h
+  target_link_libraries(foreshard_hdf5 INTERFACE MPI::MPI_C)
+endif()
 
 # Debian's dnnl CMake package fails hard without OpenCL headers, so the library is found directly.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)

@@ -44,10 +44,10 @@ struct StepTotals {
 /// Totals of the events of one step and one rank, of a step that took `step_ns`.
 StepTotals totals_of(std::span<const Event> events, const plan::Plan& plan, std::int64_t step_ns);
 
-/// Every number on its own: the mean over ranks, then the median over steps. The first `skip_steps` steps do not count unless
-/// there are no others. Steps come from `steps`; `events` (by rank) may lack some.
-StepTotals typical_step(const plan::Plan& plan, std::span<const std::vector<Event>> events, std::span<const StepRow> steps,
-                        int skip_steps);
+/// Every number on its own: the mean over ranks, then the median over steps. The first `skip_steps` steps do not count
+/// unless there are no others. Steps come from `steps`; `events` (by rank) may lack some.
+StepTotals typical_step(const plan::Plan& plan, std::span<const std::vector<Event>> events,
+                        std::span<const StepRow> steps, int skip_steps);
 
 /// Seconds of a typical step: the mean over ranks, then the median over all but the first `skip_steps` steps.
 double typical_step_s(std::span<const StepRow> steps, int skip_steps);

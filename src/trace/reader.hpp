@@ -18,17 +18,17 @@ struct Trace {
   bool complete = true;   ///< false for one whose writer did not close it
   plan::Plan plan;
   std::vector<RankInfo> ranks;
-  std::vector<EventRow> rows;              ///< /events as stored
+  std::vector<EventRow> rows;  ///< /events as stored
   std::vector<Batch> batches;
   std::vector<std::vector<Event>> events;  ///< by rank; within a rank in order of appending
   std::vector<StepRow> steps;
   std::vector<MemoryRow> memory;
-  std::optional<Summary> summary;          ///< none if the writer did not close it
+  std::optional<Summary> summary;  ///< none if the writer did not close it
 };
 
-/// Loads a trace, also a `.part` one whose writer still runs or was killed. Datasets and attributes that it does not know are
-/// ignored. Throws InputError (bad_input) with the path and a remedy for a file that is missing, not HDF5, not a trace,
-/// truncated, damaged, inconsistent in itself, or of a newer major version.
+/// Loads a trace, also a `.part` one whose writer still runs or was killed. Datasets and attributes that it does not
+/// know are ignored. Throws InputError (bad_input) with the path and a remedy for a file that is missing, not HDF5, not
+/// a trace, truncated, damaged, inconsistent in itself, or of a newer major version.
 Trace read(const std::string& path);
 
 }  // namespace foreshard::trace

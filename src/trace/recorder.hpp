@@ -16,8 +16,8 @@ struct Event {
   std::uint64_t received_bytes = 0;  ///< from other ranks, as counted by the communicator
 };
 
-/// Events of one rank, one list per lane. Each lane's list is written by that lane's thread only; `reserve` and `take` are
-/// called between steps.
+/// Events of one rank, one list per lane. Each lane's list is written by that lane's thread only; `reserve` and `take`
+/// are called between steps.
 class Recorder {
  public:
   /// Makes room for `events` more events on every lane, so that `record` does not allocate inside a step.

@@ -21,11 +21,11 @@ struct RunInfo {
   Kind kind = Kind::measured;
   std::string run_id;
   std::string command_line;
-  std::string config_json = "{}";        ///< resolved configuration
+  std::string config_json = "{}";  ///< resolved configuration
   int world_size = 1;
   std::int64_t time_origin_unix_ns = 0;  ///< Unix time at which the clock of the events read 0
   std::string clock = "CLOCK_MONOTONIC";
-  std::int64_t clock_error_ns = 0;       ///< estimated difference between the clocks of two ranks
+  std::int64_t clock_error_ns = 0;  ///< estimated difference between the clocks of two ranks
 };
 
 /// Where a rank ran.
@@ -65,7 +65,8 @@ struct Collectives {
   friend bool operator==(const Collectives&, const Collectives&) = default;
 };
 
-/// The run in a few numbers; in a measured trace from counters, never from the plan. Memory is that of the largest rank.
+/// The run in a few numbers; in a measured trace from counters, never from the plan. Memory is that of the largest
+/// rank.
 struct Summary {
   Collectives collectives;
   std::int64_t arena_bytes = 0, arena_touched_bytes = 0;
@@ -73,7 +74,7 @@ struct Summary {
   std::int64_t base_rss_bytes = 0;  ///< the same before the arena was used
   double step_time_s = 0;           ///< median after warm-up
   double tflops_per_device = 0;
-  double exposed_comm_s = 0;        ///< per step: a communication lane busy, compute idle
+  double exposed_comm_s = 0;  ///< per step: a communication lane busy, compute idle
 };
 
 /// A row of /events: the event, and the facts of its op that a reader needs without joining.

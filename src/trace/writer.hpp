@@ -8,17 +8,19 @@
 
 namespace foreshard::trace {
 
-/// Writes one trace of all ranks, laid out as SCHEMA.md says. One process writes; it hands in the other ranks' rows too.
+/// Writes one trace of all ranks, laid out as SCHEMA.md says. One process writes; it hands in the other ranks' rows
+/// too.
 ///
-/// The file is `<path>.part` until `close`, which renames it. Rows are only kept in memory until `flush`, so no other call
-/// touches the disk, and a process killed outside of `flush` and `close` leaves a file that is complete to the last flush.
-/// A flush recompresses the last chunk of every column: call it every few seconds, between steps.
-/// Errors of the disk or of HDF5 are LibraryErrors that name the file.
+/// The file is `<path>.part` until `close`, which renames it. Rows are only kept in memory until `flush`, so no other
+/// call touches the disk, and a process killed outside of `flush` and `close` leaves a file that is complete to the
+/// last flush. A flush recompresses the last chunk of every column: call it every few seconds, between steps. Errors of
+/// the disk or of HDF5 are LibraryErrors that name the file.
 class Writer {
  public:
-  /// Creates the file and writes what is known of the run. `ranks` are all of the world, or none where there are no hosts.
-  /// Throws InputError if `path` or `<path>.part` exists, unless `force`: then both are replaced.
-  Writer(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks, bool force = false);
+  /// Creates the file and writes what is known of the run. `ranks` are all of the world, or none where there are no
+  /// hosts. Throws InputError if `path` or `<path>.part` exists, unless `force`: then both are replaced.
+  Writer(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks,
+         bool force = false);
 
   /// Leaves `<path>.part` as of the last flush if `close` was not called.
   ~Writer();
@@ -40,6 +42,7 @@ class Writer {
 
  private:
   class File;
+  File& open();  ///< throws ContractError after `close`
   std::unique_ptr<File> file_;
 };
 

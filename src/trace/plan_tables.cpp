@@ -1,0 +1,331 @@
+#include "trace/plan_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "trace/table.hpp"
+
+namespace foreshard::trace {
+namespace {
+
+using plan::Buffer;
+using plan::Op;
+using plan::Operand;
+using plan::Plan;
+using plan::Segment;
+using plan::Wait;
+
+struct OpRow {
+  Op op;
+  std::uint32_t segment = 0;
+};
+
+struct PointRow {
+  std::uint32_t segment = 0;
+  Wait::On point{};
+  plan::UnitId unit;
+  plan::OpId op;
+};
+
+struct UnitRow {
+  std::string name;
+  plan::FlatParameter flat;
+};
+
+struct PieceRow {
+  plan::UnitId unit;
+  plan::FlatPiece piece;
+};
+
+Fields<OpRow> op_fields() {
+  Fields<OpRow> f;
+  const auto add = [&f](const char* name, const char* units, const char* long_name, auto access) {
+    f.push_back(field<OpRow>({name, units, long_name}, access));
+  };
+  add(
+      "kind", "1", "what is computed or moved", [](auto& r) -> auto& { return r.op.kind; });
+  add(
+      "lane", "1", "ordered queue the op runs on", [](auto& r) -> auto& { return r.op.lane; });
+  add(
+      "phase", "1", "phase of the step", [](auto& r) -> auto& { return r.op.phase; });
+  add(
+      "group", "1", "ranks that take part", [](auto& r) -> auto& { return r.op.group; });
+  add(
+      "accumulate", "1", "adds to its result", [](auto& r) -> auto& { return r.op.accumulate; });
+  add(
+      "unit", "1", "unit served, -1 = none", [](auto& r) -> auto& { return r.op.unit; });
+  add(
+      "segment", "1", "row of /plan/segments", [](auto& r) -> auto& { return r.segment; });
+  add(
+      "rows", "1", "extent: rows or elements", [](auto& r) -> auto& { return r.op.sizes.rows; });
+  add(
+      "cols", "1", "extent: columns", [](auto& r) -> auto& { return r.op.sizes.cols; });
+  add(
+      "inner", "1", "extent: contracted dimension", [](auto& r) -> auto& { return r.op.sizes.inner; });
+  add(
+      "batch", "1", "extent: sequences", [](auto& r) -> auto& { return r.op.sizes.batch; });
+  add(
+      "seq", "1", "extent: tokens of a sequence", [](auto& r) -> auto& { return r.op.sizes.seq; });
+  add(
+      "heads", "1", "extent: attention heads", [](auto& r) -> auto& { return r.op.sizes.heads; });
+  add(
+      "scalar", "1", "the kind's constant", [](auto& r) -> auto& { return r.op.scalar; });
+  add(
+      "stream", "1", "random stream", [](auto& r) -> auto& { return r.op.stream; });
+  add(
+      "first_operand", "1", "row of /plan/operands", [](auto& r) -> auto& { return r.op.first_operand; });
+  add(
+      "input_count", "1", "operands read", [](auto& r) -> auto& { return r.op.input_count; });
+  add(
+      "output_count", "1", "operands written, after those read", [](auto& r) -> auto& { return r.op.output_count; });
+  add(
+      "first_wait", "1", "row of /plan/waits", [](auto& r) -> auto& { return r.op.first_wait; });
+  add(
+      "wait_count", "1", "waits", [](auto& r) -> auto& { return r.op.wait_count; });
+  add(
+      "flops", "1", "floating-point operations", [](auto& r) -> auto& { return r.op.cost.flops; });
+  add(
+      "read_bytes", "byte", "memory read", [](auto& r) -> auto& { return r.op.cost.read_bytes; });
+  add(
+      "written_bytes", "byte", "memory written", [](auto& r) -> auto& { return r.op.cost.written_bytes; });
+  add(
+      "wire_bytes", "byte", "received from other ranks", [](auto& r) -> auto& { return r.op.wire_bytes; });
+  return f;
+}
+
+Fields<Operand> operand_fields() {
+  Fields<Operand> f;
+  f.push_back(field<Operand>(
+      {"buffer", "1", "row of /plan/buffers, -1 = absent"}, [](auto& r) -> auto& { return r.buffer; }));
+  f.push_back(field<Operand>(
+      {"offset", "byte", "offset in the buffer"}, [](auto& r) -> auto& { return r.offset_bytes; }));
+  f.push_back(field<Operand>(
+      {"size", "byte", "size"}, [](auto& r) -> auto& { return r.size_bytes; }));
+  f.push_back(field<Operand>(
+      {"dtype", "1", "element type"}, [](auto& r) -> auto& { return r.dtype; }));
+  f.push_back(field<Operand>(
+      {"written", "1", "written by the op"}, [](auto& r) -> auto& { return r.written; }));
+  return f;
+}
+
+Fields<Wait> wait_fields() {
+  Fields<Wait> f;
+  f.push_back(field<Wait>(
+      {"on", "1", "what is waited for"}, [](auto& r) -> auto& { return r.on; }));
+  f.push_back(field<Wait>(
+      {"index", "1", "op, or unit of a boundary point"}, [](auto& r) -> auto& { return r.index; }));
+  return f;
+}
+
+Fields<Buffer> buffer_fields() {
+  Fields<Buffer> f;
+  f.push_back(field<Buffer>(
+      {"size", "byte", "size"}, [](auto& r) -> auto& { return r.size_bytes; }));
+  f.push_back(field<Buffer>(
+      {"offset", "byte", "offset in the arena, -1 = none"}, [](auto& r) -> auto& { return r.offset_bytes; }));
+  f.push_back(field<Buffer>(
+      {"memory_class", "1", "what its bytes are for"}, [](auto& r) -> auto& { return r.memory; }));
+  f.push_back(field<Buffer>(
+      {"persistent", "1", "lives for the whole run"}, [](auto& r) -> auto& { return r.persistent; }));
+  f.push_back(field<Buffer>(
+      {"tensor", "1", "tensor held, -1 = none"}, [](auto& r) -> auto& { return r.tensor; }));
+  f.push_back(field<Buffer>(
+      {"unit", "1", "unit it belongs to, -1 = none"}, [](auto& r) -> auto& { return r.unit; }));
+  return f;
+}
+
+Fields<Segment> segment_fields() {
+  Fields<Segment> f;
+  f.push_back(field<Segment>(
+      {"name", "1", "part of the step"}, [](auto& r) -> auto& { return r.name; }));
+  f.push_back(field<Segment>(
+      {"first_op", "1", "row of /plan/ops"}, [](auto& r) -> auto& { return r.first_op; }));
+  f.push_back(field<Segment>(
+      {"op_count", "1", "ops"}, [](auto& r) -> auto& { return r.op_count; }));
+  return f;
+}
+
+Fields<PointRow> point_fields() {
+  Fields<PointRow> f;
+  f.push_back(field<PointRow>(
+      {"segment", "1", "row of /plan/segments"}, [](auto& r) -> auto& { return r.segment; }));
+  f.push_back(field<PointRow>(
+      {"point", "1", "boundary point"}, [](auto& r) -> auto& { return r.point; }));
+  f.push_back(field<PointRow>(
+      {"unit", "1", "its unit"}, [](auto& r) -> auto& { return r.unit; }));
+  f.push_back(field<PointRow>(
+      {"op", "1", "its op, -1 = none"}, [](auto& r) -> auto& { return r.op; }));
+  return f;
+}
+
+Fields<UnitRow> unit_fields(std::size_t name_bytes) {
+  Fields<UnitRow> f;
+  const auto add = [&f](const char* name, const char* units, const char* long_name, auto access) {
+    f.push_back(field<UnitRow>({name, units, long_name}, access));
+  };
+  f.push_back(text_field<UnitRow>(
+      {"name", "1", "name"}, name_bytes, [](auto& r) -> auto& { return r.name; }));
+  add(
+      "elements", "1", "parameters", [](auto& r) -> auto& { return r.flat.elements; });
+  add(
+      "padded_elements", "1", "parameters with padding", [](auto& r) -> auto& { return r.flat.padded_elements; });
+  add(
+      "shard_elements", "1", "parameters of a shard", [](auto& r) -> auto& { return r.flat.shard_elements; });
+  add(
+      "parameter_shard", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.parameter_shard; });
+  add(
+      "gradient_shard", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.gradient_shard; });
+  add(
+      "first_moment", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.first_moment; });
+  add(
+      "second_moment", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.second_moment; });
+  return f;
+}
+
+Fields<PieceRow> piece_fields() {
+  Fields<PieceRow> f;
+  f.push_back(field<PieceRow>(
+      {"unit", "1", "row of /plan/units"}, [](auto& r) -> auto& { return r.unit; }));
+  f.push_back(field<PieceRow>(
+      {"parameter", "1", "parameter of the model"}, [](auto& r) -> auto& { return r.piece.parameter; }));
+  f.push_back(field<PieceRow>(
+      {"offset", "1", "first element in the flat parameter"}, [](auto& r) -> auto& { return r.piece.offset; }));
+  f.push_back(field<PieceRow>(
+      {"elements", "1", "elements"}, [](auto& r) -> auto& { return r.piece.elements; }));
+  return f;
+}
+
+std::vector<OpRow> op_rows(const Plan& plan) {
+  std::vector<OpRow> rows;
+  for (const Op& op : plan.ops) rows.push_back({op});
+  for (std::uint32_t s = 0; s < plan.segments.size(); ++s)
+    for (std::uint32_t i = 0; i < plan.segments[s].op_count; ++i) rows[plan.segments[s].first_op + i].segment = s;
+  return rows;
+}
+
+std::vector<PointRow> point_rows(const Plan& plan) {
+  std::vector<PointRow> rows;
+  for (std::uint32_t s = 0; s < plan.segments.size(); ++s)
+    for (std::uint8_t point = 0; point < plan::boundary_points; ++point) {
+      const auto& ops = plan.segments[s].points[point];
+      for (std::uint32_t unit = 0; unit < ops.size(); ++unit)
+        rows.push_back({s, static_cast<Wait::On>(point + 1), {unit}, ops[unit]});
+    }
+  return rows;
+}
+
+std::vector<UnitRow> unit_rows(const Plan& plan) {
+  std::vector<UnitRow> rows(std::max(plan.units.size(), plan.unit_names.size()));
+  for (std::size_t i = 0; i < plan.unit_names.size(); ++i) rows[i].name = plan.unit_names[i];
+  for (std::size_t i = 0; i < plan.units.size(); ++i) rows[i].flat = plan.units[i];
+  return rows;
+}
+
+std::vector<PieceRow> piece_rows(const Plan& plan) {
+  std::vector<PieceRow> rows;
+  for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit)
+    for (const auto& piece : plan.units[unit].pieces) rows.push_back({{unit}, piece});
+  return rows;
+}
+
+std::size_t longest_name(const Plan& plan) {
+  std::size_t longest = 1;
+  for (const auto& name : plan.unit_names) longest = std::max(longest, name.size());
+  return longest;
+}
+
+/// The plan's single numbers and how each is called in the file.
+template <class PlanRef, class Visit>
+void visit_numbers(PlanRef& plan, Visit visit) {
+  visit("replicas", plan.mesh.replicas);
+  visit("outer", plan.mesh.outer);
+  visit("inner", plan.mesh.inner);
+  visit("micro_batches", plan.micro_batches);
+  visit("micro_batch_tokens", plan.micro_batch_tokens);
+  visit("parameters", plan.parameters);
+  visit("arena_bytes", plan.arena_bytes);
+  visit("norm_buffer", plan.norm.value);
+  visit("loss_buffer", plan.loss.value);
+}
+
+void expect(bool condition, const char* what) {
+  if (!condition) throw LibraryError(fmt::format("/plan: {} leads outside", what));
+}
+
+void expect_ranges(const Plan& plan) {
+  for (const Op& op : plan.ops) {
+    expect(std::uint64_t{op.first_operand} + op.input_count + op.output_count <= plan.operands.size(),
+           "an operand of an op");
+    expect(std::uint64_t{op.first_wait} + op.wait_count <= plan.waits.size(), "a wait of an op");
+  }
+  for (const Operand& operand : plan.operands)
+    expect(!operand.present() || operand.buffer.value < plan.buffers.size(), "a buffer of an operand");
+  for (const Segment& segment : plan.segments)
+    expect(std::uint64_t{segment.first_op} + segment.op_count <= plan.ops.size(), "an op of a segment");
+}
+
+template <class Row>
+std::vector<Row> read_rows(hid_t group, const char* name, const Fields<Row>& fields) {
+  return read_table<Row>(group, name, fields);
+}
+
+void read_points(hid_t group, Plan& plan) {
+  for (const PointRow& row : read_rows(group, "points", point_fields())) {
+    expect(row.segment < plan.segments.size() && row.point != Wait::On::op, "a boundary point");
+    plan.segments[row.segment].points[static_cast<std::size_t>(row.point) - 1].push_back(row.op);
+  }
+}
+
+void read_units(hid_t group, Plan& plan) {
+  for (UnitRow& row : read_rows(group, "units", unit_fields(256))) {
+    plan.unit_names.push_back(std::move(row.name));
+    plan.units.push_back(std::move(row.flat));
+  }
+  for (const PieceRow& row : read_rows(group, "pieces", piece_fields())) {
+    expect(row.unit.value < plan.units.size(), "a piece of a unit");
+    plan.units[row.unit.value].pieces.push_back(row.piece);
+  }
+}
+
+}  // namespace
+
+void write_plan(hid_t file, const Plan& plan) {
+  const hdf5::Handle group = hdf5::create_group(file, "plan");
+  visit_numbers(plan, [&](const char* name, auto value) {
+    hdf5::write_attribute(group.id(), name, static_cast<std::int64_t>(value));
+  });
+  hdf5::write_attribute(group.id(), "dtype", text_of(plan.dtype));
+  write_table<OpRow>(group.id(), "ops", op_fields(), op_rows(plan));
+  write_table<Operand>(group.id(), "operands", operand_fields(), plan.operands);
+  write_table<Wait>(group.id(), "waits", wait_fields(), plan.waits);
+  write_table<Buffer>(group.id(), "buffers", buffer_fields(), plan.buffers);
+  write_table<Segment>(group.id(), "segments", segment_fields(), plan.segments);
+  write_table<PointRow>(group.id(), "points", point_fields(), point_rows(plan));
+  write_table<UnitRow>(group.id(), "units", unit_fields(longest_name(plan)), unit_rows(plan));
+  write_table<PieceRow>(group.id(), "pieces", piece_fields(), piece_rows(plan));
+}
+
+Plan read_plan(hid_t file) {
+  const hdf5::Handle group = hdf5::open_group(file, "plan");
+  Plan plan;
+  visit_numbers(plan, [&](const char* name, auto& value) {
+    value = static_cast<std::remove_reference_t<decltype(value)>>(hdf5::read_integer_attribute(group.id(), name));
+  });
+  const auto& dtypes = names_of<DType>();
+  const auto dtype = std::find(dtypes.begin(), dtypes.end(), hdf5::read_text_attribute(group.id(), "dtype"));
+  expect(dtype != dtypes.end(), "dtype");
+  plan.dtype = static_cast<DType>(dtype - dtypes.begin());
+  for (const OpRow& row : read_rows(group.id(), "ops", op_fields())) plan.ops.push_back(row.op);
+  plan.operands = read_rows(group.id(), "operands", operand_fields());
+  plan.waits = read_rows(group.id(), "waits", wait_fields());
+  plan.buffers = read_rows(group.id(), "buffers", buffer_fields());
+  plan.segments = read_rows(group.id(), "segments", segment_fields());
+  read_points(group.id(), plan);
+  read_units(group.id(), plan);
+  expect_ranges(plan);
+  return plan;
+}
+
+}  // namespace foreshard::trace
