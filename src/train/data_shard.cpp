@@ -1,0 +1,214 @@
+#include "train/data_shard.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <glob.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace foreshard::train {
+
+static_assert(std::endian::native == std::endian::little, "shards are little-endian");
+
+namespace {
+
+constexpr std::int64_t header_bytes = 1024;
+constexpr std::int32_t magic_u16 = 20240520, magic_u32 = 20240801;
+
+struct Format {
+  std::int32_t magic, version;
+  int token_bytes;
+};
+constexpr std::array<Format, 2> formats{{{magic_u16, 1, 2}, {magic_u32, 7, 4}}};
+
+struct OtherFormat {
+  std::int32_t magic;
+  std::string_view what;
+};
+constexpr std::array<OtherFormat, 5> other_formats{{{20240326, "a model file of llm.c"},
+                                                    {20240327, "a debug state of llm.c"},
+                                                    {20240328, "a tokenizer of llm.c"},
+                                                    {20240522, "an evaluation set of llm.c"},
+                                                    {20240803, "a Llama model file of llm.c"}}};
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  throw InputError(ExitCode::bad_input, fmt::format("{}: {}", path.string(), why));
+}
+
+std::string unknown_format_text(std::int32_t magic) {
+  constexpr std::string_view hint = "make one with `foreshard-data make`";
+  for (const OtherFormat& other : other_formats) {
+    if (other.magic == magic)
+      return fmt::format("this is {} (magic {}), not a shard of tokens; {}", other.what, magic, hint);
+  }
+  return fmt::format("not a shard of tokens: it begins with {}, expected {} (16-bit tokens) or {} (32-bit); {}", magic,
+                     magic_u16, magic_u32, hint);
+}
+
+/// A file's bytes, mapped. The descriptor is not needed afterwards.
+std::span<const std::byte> map_file(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) refuse(path, fmt::format("cannot be opened ({})", std::strerror(errno)));
+  struct stat facts {};
+  const bool regular = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
+  const auto size = regular ? static_cast<std::size_t>(facts.st_size) : 0;
+  void* address = size > 0 ? mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+  const int error = errno;
+  close(file);
+  if (!regular) refuse(path, "is not a regular file");
+  if (size == 0) refuse(path, "is empty, expected a shard of tokens");
+  if (address == MAP_FAILED)
+    throw LibraryError(fmt::format("mmap of {} ({} bytes): {}", path.string(), size, std::strerror(error)));
+  return {static_cast<const std::byte*>(address), size};
+}
+
+void unmap(std::span<const std::byte> mapped) {
+  if (!mapped.empty()) munmap(const_cast<std::byte*>(mapped.data()), mapped.size());
+}
+
+using Header = std::array<std::int32_t, 256>;
+
+Header header_of(const std::filesystem::path& path, std::span<const std::byte> mapped) {
+  if (mapped.size() < header_bytes) {
+    refuse(path,
+           fmt::format("is {} bytes long, shorter than the header of a shard ({} bytes)", mapped.size(), header_bytes));
+  }
+  Header header;
+  std::memcpy(header.data(), mapped.data(), sizeof header);
+  return header;
+}
+
+Format format_of(const std::filesystem::path& path, const Header& header) {
+  const auto* found = std::ranges::find(formats, header[0], &Format::magic);
+  if (found == formats.end()) refuse(path, unknown_format_text(header[0]));
+  if (header[1] != found->version) {
+    refuse(path, fmt::format("is a shard of version {}, expected version {}", header[1], found->version));
+  }
+  return *found;
+}
+
+void check_size(const std::filesystem::path& path, std::int64_t seen, std::int64_t count, int token_bytes) {
+  if (count < 0) refuse(path, fmt::format("its header says {} tokens", count));
+  const std::int64_t expected = header_bytes + count * token_bytes;
+  if (seen == expected) return;
+  refuse(
+      path,
+      fmt::format(
+          "{}: its header says {} tokens of {} bytes, so {} bytes are expected, but it has {}; copy or make it again",
+          seen < expected ? "is truncated" : "is too long", count_text(count), token_bytes, count_text(expected),
+          count_text(seen)));
+}
+
+template <class Token>
+std::int64_t largest_of(std::span<const std::byte> mapped, std::int64_t count) {
+  const auto* tokens = reinterpret_cast<const Token*>(mapped.data() + header_bytes);
+  Token largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, tokens[i]);
+  return count == 0 ? -1 : std::int64_t{largest};
+}
+
+template <class Token>
+void copy_tokens(std::span<const std::byte> mapped, std::int64_t first, std::span<std::int32_t> out) {
+  const auto* tokens = reinterpret_cast<const Token*>(mapped.data() + header_bytes) + first;
+  std::transform(tokens, tokens + out.size(), out.begin(),
+                 [](Token token) { return static_cast<std::int32_t>(token); });
+}
+
+template <class Token>
+void write_tokens(const std::filesystem::path& path, const Format& format, std::span<const Token> tokens) {
+  FORESHARD_EXPECT(tokens.size() <= INT32_MAX, "a shard holds fewer than 2^31 tokens");
+  const Header header{format.magic, format.version, static_cast<std::int32_t>(tokens.size())};
+  const std::filesystem::path part = path.string() + ".part";
+  std::ofstream file(part, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(header.data()), sizeof header);
+  file.write(reinterpret_cast<const char*>(tokens.data()), static_cast<std::streamsize>(tokens.size_bytes()));
+  file.close();
+  if (!file) throw LibraryError(fmt::format("writing {}: {}", part.string(), std::strerror(errno)));
+  std::filesystem::rename(part, path);
+}
+
+}  // namespace
+
+DataShard::DataShard(const std::filesystem::path& path) : path_(path), mapped_(map_file(path)) {
+  try {
+    const Header header = header_of(path, mapped_);
+    token_bytes_ = format_of(path, header).token_bytes;
+    size_ = header[2];
+    check_size(path, static_cast<std::int64_t>(mapped_.size()), size_, token_bytes_);
+  } catch (...) {
+    unmap(mapped_);
+    throw;
+  }
+}
+
+DataShard::~DataShard() { unmap(mapped_); }
+
+DataShard::DataShard(DataShard&& other) noexcept
+    : path_(std::move(other.path_)),
+      mapped_(std::exchange(other.mapped_, {})),
+      size_(other.size_),
+      token_bytes_(other.token_bytes_) {}
+
+DataShard& DataShard::operator=(DataShard&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(size_, other.size_);
+  std::swap(token_bytes_, other.token_bytes_);
+  return *this;
+}
+
+std::int64_t DataShard::operator[](std::int64_t index) const {
+  std::int32_t token = 0;
+  read(index, {&token, 1});
+  return static_cast<std::uint32_t>(token);
+}
+
+void DataShard::read(std::int64_t first, std::span<std::int32_t> out) const {
+  FORESHARD_EXPECT(first >= 0 && first + std::ssize(out) <= size_, "read past the end of " + path_.string());
+  token_bytes_ == 2 ? copy_tokens<std::uint16_t>(mapped_, first, out) : copy_tokens<std::uint32_t>(mapped_, first, out);
+}
+
+std::int64_t DataShard::largest_token() const {
+  return token_bytes_ == 2 ? largest_of<std::uint16_t>(mapped_, size_) : largest_of<std::uint32_t>(mapped_, size_);
+}
+
+void DataShard::check_tokens(std::int64_t vocab_size) const {
+  const std::int64_t largest = largest_token();
+  if (largest < vocab_size) return;
+  refuse(path_, fmt::format("holds token {}, but the model's vocabulary ends at {} (model.vocab_size = {}); "
+                            "use a vocabulary of at least {}, or the data this model is meant for",
+                            largest, vocab_size - 1, vocab_size, largest + 1));
+}
+
+void write_shard(const std::filesystem::path& path, std::span<const std::uint16_t> tokens) {
+  write_tokens(path, formats[0], tokens);
+}
+void write_shard(const std::filesystem::path& path, std::span<const std::uint32_t> tokens) {
+  write_tokens(path, formats[1], tokens);
+}
+
+std::vector<std::filesystem::path> shard_paths(const std::string& pattern) {
+  glob_t found{};
+  const int result = glob(pattern.c_str(), 0, nullptr, &found);
+  std::vector<std::filesystem::path> paths(found.gl_pathv, found.gl_pathv + (result == 0 ? found.gl_pathc : 0));
+  globfree(&found);
+  if (!paths.empty()) return paths;
+  throw InputError(ExitCode::bad_input,
+                   fmt::format("no file matches `{}` (data.path, a glob pattern, seen from {}); make a data set with "
+                               "`foreshard-data make --text FILE --out PREFIX`",
+                               pattern, std::filesystem::current_path().string()));
+}
+
+}  // namespace foreshard::train

@@ -1,0 +1,123 @@
+#include "train/token_stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "train/permutation.hpp"
+
+namespace foreshard::train {
+
+namespace {
+
+std::int64_t rows_of_rank(const StreamOptions& options) { return options.micro_batches * options.local_batch; }
+std::int64_t rows_of_step(const StreamOptions& options) { return options.world_size * rows_of_rank(options); }
+
+std::int64_t divided_up(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
+
+void check_length(const DataShard& shard, std::int64_t needed) {
+  if (shard.size() >= needed) return;
+  throw InputError(
+      ExitCode::bad_input,
+      fmt::format("{}: too short: one sequence needs train.seq_len + 1 = {} tokens, there are {}; use more text or a "
+                  "shorter sequence",
+                  shard.path().string(), count_text(needed), count_text(shard.size())));
+}
+
+void resize(Batch& batch, std::int64_t rows, std::int64_t seq_len) {
+  const auto size = static_cast<std::size_t>(rows * seq_len);
+  batch.tokens.resize(size);
+  batch.targets.resize(size);
+}
+
+std::span<std::int32_t> row_of(std::vector<std::int32_t>& values, std::int64_t row, std::int64_t seq_len) {
+  return std::span(values).subspan(static_cast<std::size_t>(row * seq_len), static_cast<std::size_t>(seq_len));
+}
+
+void fill_row(Batch& batch, std::int64_t row, std::int64_t seq_len, std::int64_t from) {
+  const auto rest = static_cast<std::size_t>(from);
+  std::ranges::fill(row_of(batch.tokens, row, seq_len).subspan(rest), 0);
+  std::ranges::fill(row_of(batch.targets, row, seq_len).subspan(rest), -1);
+}
+
+}  // namespace
+
+WindowList::WindowList(const std::vector<std::filesystem::path>& paths, const StreamOptions& options, bool keep_short)
+    : first_window_{0}, seq_len_(options.seq_len) {
+  FORESHARD_EXPECT(seq_len_ > 0 && options.local_batch > 0 && options.micro_batches > 0, "empty batches");
+  for (const auto& path : paths) {
+    const DataShard& shard = shards_.emplace_back(path);
+    check_length(shard, keep_short ? 2 : seq_len_ + 1);
+    const auto turn = static_cast<int>((shards_.size() - 1) % static_cast<std::size_t>(options.world_size));
+    if (turn == options.rank) shard.check_tokens(options.vocab_size);
+    const std::int64_t targets = shard.size() - 1;
+    first_window_.push_back(size() + (keep_short ? divided_up(targets, seq_len_) : targets / seq_len_));
+  }
+}
+
+std::int64_t WindowList::tokens() const {
+  std::int64_t sum = 0;
+  for (const DataShard& shard : shards_) sum += shard.size();
+  return sum;
+}
+
+void WindowList::read(std::int64_t index, std::int64_t row, Batch& batch) const {
+  FORESHARD_EXPECT(index >= 0 && index < size(), "no such window");
+  const auto next = std::ranges::upper_bound(first_window_, index);
+  const DataShard& shard = shards_[static_cast<std::size_t>(next - first_window_.begin() - 1)];
+  const std::int64_t first = (index - *std::prev(next)) * seq_len_;
+  const std::int64_t length = std::min(seq_len_, shard.size() - 1 - first);
+  const auto count = static_cast<std::size_t>(length);
+  shard.read(first, row_of(batch.tokens, row, seq_len_).first(count));
+  shard.read(first + 1, row_of(batch.targets, row, seq_len_).first(count));
+  fill_row(batch, row, seq_len_, length);
+}
+
+TokenStream::TokenStream(const std::vector<std::filesystem::path>& paths, const StreamOptions& options)
+    : options_(options), windows_(paths, options, false) {
+  const std::int64_t rows = rows_of_step(options_);
+  if (windows_.size() >= rows) return;
+  throw InputError(ExitCode::bad_input,
+                   fmt::format("{}{}: too short: a step of {} sequences of {} tokens needs at least {} tokens, there "
+                               "are {} ({} whole sequences); "
+                               "use more text, a smaller batch or a shorter sequence",
+                               paths.front().string(), paths.size() > 1 ? " and others" : "", count_text(rows),
+                               count_text(options_.seq_len), count_text(rows * options_.seq_len + 1),
+                               count_text(windows_.tokens()), count_text(windows_.size())));
+}
+
+std::int64_t TokenStream::window(std::int64_t position) const {
+  const std::int64_t epoch = position / windows_.size(), index = position % windows_.size();
+  if (!options_.shuffle) return index;
+  return permuted(index, windows_.size(), options_.seed, static_cast<std::uint64_t>(epoch));
+}
+
+void TokenStream::read(std::int64_t step, Batch& batch) const {
+  FORESHARD_EXPECT(step >= 1, "steps are counted from 1");
+  const std::int64_t rows = rows_of_rank(options_);
+  const std::int64_t first = (step - 1) * rows_of_step(options_) + options_.rank * rows;
+  resize(batch, rows, options_.seq_len);
+  for (std::int64_t row = 0; row < rows; ++row) windows_.read(window(first + row), row, batch);
+}
+
+std::int64_t TokenStream::steps_per_epoch() const { return divided_up(windows_.size(), rows_of_step(options_)); }
+
+ValidationStream::ValidationStream(const std::vector<std::filesystem::path>& paths, const StreamOptions& options)
+    : options_(options), windows_(paths, options, true) {}
+
+std::int64_t ValidationStream::batches() const {
+  return divided_up(windows_.size(), options_.world_size * options_.local_batch);
+}
+
+void ValidationStream::read(std::int64_t index, Batch& batch) const {
+  const std::int64_t first = (index * options_.world_size + options_.rank) * options_.local_batch;
+  resize(batch, options_.local_batch, options_.seq_len);
+  for (std::int64_t row = 0; row < options_.local_batch; ++row) {
+    const bool exists = first + row < windows_.size();
+    exists ? windows_.read(first + row, row, batch) : fill_row(batch, row, options_.seq_len, 0);
+  }
+}
+
+}  // namespace foreshard::train
