@@ -1,6 +1,4 @@
 #pragma once
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -58,7 +56,7 @@ class MetricsFile {
   void write_validation(std::int64_t step, double loss, double seconds);
 
  private:
-  void write_line(const nlohmann::json& line);
+  void write_line(const std::string& line);
   std::ofstream file_;
   std::filesystem::path path_;
 };
