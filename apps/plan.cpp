@@ -1,0 +1,94 @@
+// foreshard-plan: builds the plan of a training run and predicts its step, on machines one need not have. Starts no
+// MPI.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/config.hpp"
+#include "base/log.hpp"
+#include "base/run_main.hpp"
+#include "plan/build.hpp"
+#include "plan/print.hpp"
+#include "plan/settings.hpp"
+#include "sim/predict.hpp"
+#include "sim/predicted_trace.hpp"
+#include "sim/report.hpp"
+
+namespace {
+
+using namespace foreshard;
+
+Config keys() {
+  Config config("foreshard-plan", "Predicts one step of fully sharded training: time, memory, communication.");
+  config.example("foreshard-plan --model.preset=gpt2-xl --parallel.world_size=512");
+  config.example("foreshard-plan --parallel.world_size=2 --machine.file=machine.json --trace=predicted.h5");
+  plan::add_plan_keys(config);
+  config.add("parallel.world_size", 1, "ranks of the run", {.min = 1, .max = 1 << 24});
+  config.add("machine.file", "", "machine file of foreshard-calibrate; without one, a generic machine is assumed");
+  config.add("machine.cores", 8, "cores of a node of the generic machine", {.min = 1});
+  config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
+             {.min = 0});
+  config.add("train.threads", 1, "compute threads of a rank", {.min = 1});
+  config.ignore(
+      {"data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.", "comm.", "checkpoint."});
+  config.add("json", false, "print one JSON object");
+  config.add("order", false, "print the order of collectives and compute of the steady step");
+  config.add("step", 0, "with --order: which step, 1 = the first; 0 = the steady one", {.min = 0});
+  config.add("print-plan", false, "print every op of the plan");
+  config.add("trace", "", "write the predicted step to this file, as HDF5");
+  config.add("force", false, "overwrite the trace file");
+  return config;
+}
+
+sim::Machine machine_of(const Config& config) {
+  const auto file = config.get<std::string>("machine.file");
+  if (!file.empty()) return sim::read_machine(file);
+  fmt::print(stderr, "no machine.file: a generic machine is assumed; measure yours with foreshard-calibrate\n");
+  return sim::generic_machine(config.get<int>("machine.cores"));
+}
+
+sim::Layout layout_of(const Config& config, const sim::Machine& machine) {
+  const int asked = config.get<int>("machine.ranks_per_node");
+  const int world_size = config.get<int>("parallel.world_size");
+  return {asked > 0 ? std::min(asked, world_size) : sim::ranks_per_node(machine, world_size),
+          config.get<int>("train.threads")};
+}
+
+void write_trace(const Config& config, int argc, char** argv, const sim::Prediction& prediction,
+                 const plan::Plan& plan) {
+  const auto path = config.get<std::string>("trace");
+  if (path.empty()) return;
+  trace::RunInfo run;
+  run.run_id = "predicted";
+  for (int i = 0; i < argc; ++i) run.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
+  run.config_json = config.to_json().dump();
+  sim::write_trace(path, run, prediction, plan, config.get<bool>("force"));
+}
+
+void print_prediction(const Config& config, int argc, char** argv, const plan::Plan& plan) {
+  const sim::Machine machine = machine_of(config);
+  const sim::Subject subject{plan, machine, layout_of(config, machine)};
+  const sim::Prediction prediction = sim::predict(plan, machine, subject.layout);
+  fmt::print("{}",
+             config.get<bool>("json") ? sim::report_json(prediction, subject) : sim::report_text(prediction, subject));
+  write_trace(config, argc, argv, prediction, plan);
+}
+
+int run(int argc, char** argv) {
+  Config config = keys();
+  config.parse(argc, argv);
+  if (answered(config)) return 0;
+  const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
+  const plan::Plan plan =
+      plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
+  if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
+  if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
+  if (!config.get<bool>("order") && !config.get<bool>("print-plan")) print_prediction(config, argc, argv, plan);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return foreshard::run_main("foreshard-plan", [&] { return run(argc, argv); });
+}

@@ -1,0 +1,80 @@
+#include "sim/cost/collective_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace foreshard::sim::cost {
+namespace {
+
+double from_table(const std::vector<CollectivePoint>& points, double bytes) {
+  if (bytes <= points.front().bytes) return points.front().seconds;
+  if (bytes >= points.back().bytes) return points.back().seconds * bytes / points.back().bytes;
+  const auto above = std::upper_bound(points.begin(), points.end(), bytes,
+                                      [](double size, const CollectivePoint& point) { return size < point.bytes; });
+  const CollectivePoint &high = *above, &low = *(above - 1);
+  const double part = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+  return low.seconds * std::pow(high.seconds / low.seconds, part);
+}
+
+/// sum_norm and sum_loss are all-reduces.
+OpKind measured_kind(OpKind kind) {
+  const bool sums = kind == OpKind::sum_norm || kind == OpKind::sum_loss;
+  return sums ? OpKind::all_reduce : kind;
+}
+
+double distance(int a, int b) { return std::abs(std::log(double(a) / b)); }
+
+/// The table of the nearest rank count. One rank moves nothing, so it stands only for itself, unless it is all there
+/// is.
+const CollectiveTable& nearest(const Machine& machine, OpKind kind, int ranks) {
+  const CollectiveTable* best = nullptr;
+  const auto penalty = [&](const CollectiveTable& table) {
+    return distance(table.ranks, ranks) + ((table.ranks == 1) != (ranks == 1) ? 1e3 : 0);
+  };
+  for (const CollectiveTable& table : machine.collectives)
+    if (table.kind == kind && (!best || penalty(table) < penalty(*best))) best = &table;
+  FORESHARD_EXPECT(best, "a machine has a table for every collective");
+  return *best;
+}
+
+/// Bytes that all ranks move, in units of one rank's whole buffer, divided by the cores that move them.
+double load(const Machine& machine, int ranks) {
+  const double moved = ranks > 1 ? double(ranks - 1) / ranks : 1;
+  return moved * std::max(1.0, double(ranks) / machine.cores);
+}
+
+double on_node_seconds(const Machine& machine, OpKind kind, double bytes, int ranks, std::string* source) {
+  const CollectiveTable& table = nearest(machine, kind, ranks);
+  const double seconds = from_table(table.points, bytes);
+  if (source) *source = table.source;
+  if (table.ranks == ranks) return seconds;
+  if (source) *source = fmt::format("extrapolated from {} ranks: {}", table.ranks, table.source);
+  const double latency = table.points.front().seconds;
+  return latency * ranks / table.ranks + (seconds - latency) * load(machine, ranks) / load(machine, table.ranks);
+}
+
+double network_seconds(const Machine& machine, OpKind kind, double bytes, int nodes) {
+  const double passes = kind == OpKind::all_reduce ? 2 : 1;
+  const double latency = std::ceil(std::log2(nodes)) * machine.network_latency_s.value;
+  return passes * (latency + bytes * (nodes - 1) / nodes / machine.network_bytes_per_s.value);
+}
+
+}  // namespace
+
+double collective_seconds(const Machine& machine, OpKind kind, double bytes, const Members& members,
+                          std::string* source) {
+  const OpKind measured = measured_kind(kind);
+  double seconds = on_node_seconds(machine, measured, bytes, members.on_node, source);
+  const int nodes = (members.ranks + members.on_node - 1) / members.on_node;
+  if (nodes > 1) {
+    seconds += network_seconds(machine, measured, bytes, nodes);
+    if (source) *source += "; network " + machine.network_bytes_per_s.source;
+  }
+  return std::max(seconds, machine.kernel_floor_s.value);
+}
+
+}  // namespace foreshard::sim::cost

@@ -1,0 +1,46 @@
+#include "sim/cost/shape.hpp"
+
+#include <algorithm>
+
+namespace foreshard::sim::cost {
+namespace {
+
+using model::OpKind;
+using model::Sizes;
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+Shape product(double a, double b, double c, double work) {
+  return {work, {std::max(a, 1.0), std::max(b, 1.0), std::max(c, 1.0)}};
+}
+
+Shape matrix_product(const Sizes& s) {
+  return product(real(s.rows), real(s.cols), real(s.inner), real(s.rows) * real(s.cols) * real(s.inner));
+}
+
+Shape attention(const Sizes& s) {
+  const double pairs = real(s.batch) * real(s.heads) * real(s.seq) * real(s.seq);
+  return product(real(s.batch) * real(s.heads), real(s.seq), real(s.inner), pairs * real(s.inner));
+}
+
+Shape elements(double count) { return product(count, 1, 1, count); }
+
+}  // namespace
+
+Shape shape_of(OpKind kind, const Sizes& s, bool accumulate) {
+  switch (kind) {
+    case OpKind::linear:
+    case OpKind::linear_input_grad:
+    case OpKind::linear_weight_grad:
+      return matrix_product(s);
+    case OpKind::attention:
+    case OpKind::attention_backward:
+      return attention(s);
+    case OpKind::embedding_backward:
+      return elements(real(s.rows) * real(s.cols) + (accumulate ? 0 : real(s.inner + s.seq) * real(s.cols)));
+    default:
+      return elements(real(s.rows) * real(std::max<std::int64_t>(s.cols, 1)));
+  }
+}
+
+}  // namespace foreshard::sim::cost

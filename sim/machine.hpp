@@ -1,0 +1,74 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/operator.hpp"
+
+namespace foreshard::sim {
+
+using model::OpKind;
+using model::Sizes;
+
+/// A number and where it comes from: "measured …", "published …" or "assumed …".
+struct Quantity {
+  double value = 0;
+  std::string source;
+};
+
+/// One measured execution of a kernel on one core.
+struct KernelPoint {
+  Sizes sizes;
+  double seconds = 0;
+};
+
+/// A kernel while `busy_cores` cores of the node run the same kernel, each on its own operands.
+struct KernelTable {
+  OpKind kind{};
+  bool accumulate = false;
+  int busy_cores = 1;
+  std::vector<KernelPoint> points;  ///< at least one
+  std::string source;
+};
+
+/// One measured collective: the size of the whole (unsharded) buffer, and the time until its last member has returned.
+struct CollectivePoint {
+  double bytes = 0, seconds = 0;
+};
+
+/// A collective among `ranks` ranks of one node, which share its cores.
+struct CollectiveTable {
+  OpKind kind{};
+  int ranks = 1;
+  std::vector<CollectivePoint> points;  ///< at least one, bytes increasing
+  std::string source;
+};
+
+/// Everything the simulator knows of a machine. Seconds, bytes, cores.
+struct Machine {
+  std::string name;  ///< e.g. the processor's model name
+  std::string date;  ///< when it was measured, ISO 8601; empty if it was not
+  int cores = 1;     ///< of a node
+  std::vector<KernelTable> kernels;
+  std::vector<CollectiveTable> collectives;
+  Quantity kernel_floor_s;       ///< no kernel takes less
+  Quantity handover_next_s;      ///< from the end of an op to the start of the next on its lane
+  Quantity handover_wake_s;      ///< from the end of an op to the start of one on another lane that waited for it
+  Quantity team_efficiency;      ///< speed of a team of n threads, divided by n times the speed of one, for n = cores
+  Quantity process_base_bytes;   ///< resident memory of a rank besides its arena
+  Quantity network_latency_s;    ///< of a message to another node
+  Quantity network_bytes_per_s;  ///< into a node, from others
+};
+
+/// Without a file: rounded rates of one core of a current server processor; every number is marked "assumed".
+Machine generic_machine(int cores);
+
+/// Reads a machine file. Throws InputError (bad_input) that names the file, the key, the value seen and what was
+/// expected. A kernel or collective that the file lacks is taken from `generic_machine`, marked "assumed".
+Machine read_machine(const std::string& path);
+Machine parse_machine(const std::string& text, const std::string& path);
+
+/// The text of a machine file that `read_machine` reads back.
+std::string to_json(const Machine& machine);
+
+}  // namespace foreshard::sim

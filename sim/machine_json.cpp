@@ -1,0 +1,243 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "sim/machine.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int schema = 1;
+
+struct Column {
+  const char* name;
+  std::int64_t Sizes::*member;
+};
+constexpr std::array columns{Column{"rows", &Sizes::rows},   Column{"cols", &Sizes::cols},
+                             Column{"inner", &Sizes::inner}, Column{"batch", &Sizes::batch},
+                             Column{"seq", &Sizes::seq},     Column{"heads", &Sizes::heads}};
+
+struct NamedQuantity {
+  const char* name;
+  Quantity Machine::*member;
+};
+constexpr std::array quantities{NamedQuantity{"kernel_floor_s", &Machine::kernel_floor_s},
+                                NamedQuantity{"handover_next_s", &Machine::handover_next_s},
+                                NamedQuantity{"handover_wake_s", &Machine::handover_wake_s},
+                                NamedQuantity{"team_efficiency", &Machine::team_efficiency},
+                                NamedQuantity{"process_base_bytes", &Machine::process_base_bytes},
+                                NamedQuantity{"network_latency_s", &Machine::network_latency_s},
+                                NamedQuantity{"network_bytes_per_s", &Machine::network_bytes_per_s}};
+
+/// A value of the file and the way to it, for messages.
+class Node {
+ public:
+  Node(const Json& json, std::string file, std::string key)
+      : json_(json), file_(std::move(file)), key_(std::move(key)) {}
+
+  [[noreturn]] void fail(const std::string& expected) const {
+    std::string seen = json_.dump();
+    if (seen.size() > 60) seen = seen.substr(0, 57) + "...";
+    throw InputError(ExitCode::bad_input,
+                     fmt::format("machine file {}: {} is {}, expected {}; write a new file with foreshard-calibrate",
+                                 file_, key_.empty() ? "the file" : "'" + key_ + "'", seen, expected));
+  }
+
+  bool has(const char* name) const { return json_.is_object() && json_.contains(name); }
+
+  Node at(const char* name) const {
+    if (!json_.is_object()) fail("an object");
+    if (!json_.contains(name)) fail(fmt::format("the key '{}' in it", name));
+    return {json_.at(name), file_, key_.empty() ? name : key_ + "." + name};
+  }
+
+  std::vector<Node> items() const {
+    if (!json_.is_array()) fail("an array");
+    std::vector<Node> all;
+    for (std::size_t i = 0; i < json_.size(); ++i) all.emplace_back(json_[i], file_, fmt::format("{}[{}]", key_, i));
+    return all;
+  }
+
+  double number(double least) const {
+    if (!json_.is_number() || !(json_.get<double>() >= least)) fail(fmt::format("a number of at least {}", least));
+    return json_.get<double>();
+  }
+  double positive() const {
+    if (!json_.is_number() || !(json_.get<double>() > 0)) fail("a number above 0");
+    return json_.get<double>();
+  }
+  int count() const {
+    if (!json_.is_number_integer() || json_.get<std::int64_t>() < 1 || json_.get<std::int64_t>() > 1 << 30)
+      fail("a whole number of at least 1");
+    return json_.get<int>();
+  }
+  bool flag() const { return json_.is_boolean() ? json_.get<bool>() : (fail("true or false"), false); }
+  std::string text() const { return json_.is_string() ? json_.get<std::string>() : (fail("a string"), ""); }
+
+ private:
+  const Json& json_;
+  std::string file_, key_;
+};
+
+OpKind kind_of(const Node& node) {
+  const std::string name = node.text();
+  for (int i = 0; i < static_cast<int>(OpKind::count_); ++i)
+    if (model::name_of(static_cast<OpKind>(i)) == name) return static_cast<OpKind>(i);
+  node.fail("the name of an op, such as 'linear' or 'all_gather'");
+}
+
+const Column& column_of(const Node& node) {
+  const std::string name = node.text();
+  for (const Column& column : columns)
+    if (name == column.name) return column;
+  node.fail("one of rows, cols, inner, batch, seq, heads");
+}
+
+KernelPoint read_point(const Node& node, const std::vector<Node>& names) {
+  const auto values = node.items();
+  if (values.size() != names.size() || values.empty()) node.fail("one number for each of the columns");
+  KernelPoint point;
+  for (std::size_t i = 0; i + 1 < values.size(); ++i)
+    point.sizes.*column_of(names[i]).member = static_cast<std::int64_t>(values[i].number(0));
+  point.seconds = values.back().positive();
+  return point;
+}
+
+KernelTable read_kernel(const Node& node) {
+  KernelTable table{kind_of(node.at("kind")),
+                    node.at("accumulate").flag(),
+                    node.at("busy_cores").count(),
+                    {},
+                    node.at("source").text()};
+  const Node columns_node = node.at("columns"), points = node.at("points");
+  const auto names = columns_node.items();
+  for (const Node& point : points.items()) table.points.push_back(read_point(point, names));
+  if (table.points.empty()) points.fail("at least one point");
+  return table;
+}
+
+CollectivePoint read_collective_point(const Node& node) {
+  const auto values = node.items();
+  if (values.size() != 2) node.fail("two numbers: bytes and seconds");
+  return {values[0].positive(), values[1].positive()};
+}
+
+CollectiveTable read_collective(const Node& node) {
+  CollectiveTable table{kind_of(node.at("kind")), node.at("ranks").count(), {}, node.at("source").text()};
+  const Node points = node.at("points");
+  for (const Node& point : points.items()) table.points.push_back(read_collective_point(point));
+  const auto later = [](const CollectivePoint& a, const CollectivePoint& b) { return a.bytes >= b.bytes; };
+  if (table.points.empty() || std::adjacent_find(table.points.begin(), table.points.end(), later) != table.points.end())
+    points.fail("at least one point, bytes increasing");
+  return table;
+}
+
+Quantity read_quantity(const Node& node) { return {node.at("value").number(0), node.at("source").text()}; }
+
+/// Adds to `tables` those of `others` whose kind has none.
+template <class Table>
+void complete(std::vector<Table>& tables, const std::vector<Table>& others) {
+  const std::size_t known = tables.size();
+  for (const Table& other : others)
+    if (std::none_of(tables.begin(), tables.begin() + static_cast<std::ptrdiff_t>(known),
+                     [&](const Table& table) { return table.kind == other.kind; }))
+      tables.push_back(other);
+}
+
+Machine read(const Node& root) {
+  if (root.at("schema").count() != schema) root.at("schema").fail(fmt::format("{}", schema));
+  Machine machine = generic_machine(root.at("cores").count());
+  machine.name = root.at("name").text();
+  machine.date = root.at("date").text();
+  const auto kernels = std::move(machine.kernels);
+  const auto collectives = std::move(machine.collectives);
+  machine.kernels.clear(), machine.collectives.clear();
+  const Node kernel_list = root.at("kernels"), collective_list = root.at("collectives");
+  for (const Node& node : kernel_list.items()) machine.kernels.push_back(read_kernel(node));
+  for (const Node& node : collective_list.items()) machine.collectives.push_back(read_collective(node));
+  complete(machine.kernels, kernels);
+  complete(machine.collectives, collectives);
+  for (const auto& [name, member] : quantities)
+    if (root.has(name)) machine.*member = read_quantity(root.at(name));
+  return machine;
+}
+
+/// Five significant digits.
+double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
+
+std::vector<Column> columns_in_use(const KernelTable& table) {
+  std::vector<Column> used;
+  for (const Column& column : columns)
+    if (std::any_of(table.points.begin(), table.points.end(),
+                    [&](auto& point) { return point.sizes.*column.member != 0; }))
+      used.push_back(column);
+  return used;
+}
+
+Json json_of(const KernelTable& table) {
+  Json json{{"kind", model::name_of(table.kind)}, {"accumulate", table.accumulate},
+            {"busy_cores", table.busy_cores},     {"source", table.source},
+            {"columns", Json::array()},           {"points", Json::array()}};
+  const auto used = columns_in_use(table);
+  for (const Column& column : used) json["columns"].push_back(column.name);
+  json["columns"].push_back("seconds");
+  for (const KernelPoint& point : table.points) {
+    Json row = Json::array();
+    for (const Column& column : used) row.push_back(point.sizes.*column.member);
+    row.push_back(rounded(point.seconds));
+    json["points"].push_back(row);
+  }
+  return json;
+}
+
+Json json_of(const CollectiveTable& table) {
+  Json json{{"kind", model::name_of(table.kind)},
+            {"ranks", table.ranks},
+            {"source", table.source},
+            {"columns", {"bytes", "seconds"}},
+            {"points", Json::array()}};
+  for (const CollectivePoint& point : table.points) json["points"].push_back({point.bytes, rounded(point.seconds)});
+  return json;
+}
+
+}  // namespace
+
+Machine parse_machine(const std::string& text, const std::string& path) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    throw InputError(
+        ExitCode::bad_input,
+        fmt::format("machine file {}: not JSON, or cut short; write a new file with foreshard-calibrate", path));
+  return read(Node(json, path, ""));
+}
+
+Machine read_machine(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf()))
+    throw InputError(
+        ExitCode::bad_input,
+        fmt::format("machine file {}: cannot be read; write one with foreshard-calibrate --out {}", path, path));
+  return parse_machine(text.str(), path);
+}
+
+std::string to_json(const Machine& machine) {
+  Json json{{"schema", schema}, {"name", machine.name}, {"date", machine.date}, {"cores", machine.cores}};
+  for (const auto& [name, member] : quantities)
+    json[name] = {{"value", rounded((machine.*member).value)}, {"source", (machine.*member).source}};
+  json["kernels"] = Json::array(), json["collectives"] = Json::array();
+  for (const KernelTable& table : machine.kernels) json["kernels"].push_back(json_of(table));
+  for (const CollectiveTable& table : machine.collectives) json["collectives"].push_back(json_of(table));
+  return json.dump(1) + "\n";
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,76 @@
+#include "sim/op_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cost/collective_cost.hpp"
+#include "sim/cost/kernel_cost.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std::llround(seconds * 1e9)); }
+
+/// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
+cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node) {
+  const int shard = mesh.shard_degree();
+  switch (group) {
+    case plan::GroupKind::shard:
+      return {shard, std::min(shard, ranks_per_node)};
+    case plan::GroupKind::replica:
+      return {mesh.replicas, std::clamp(ranks_per_node / shard, 1, mesh.replicas)};
+    case plan::GroupKind::world:
+      return {mesh.world_size(), std::min(mesh.world_size(), ranks_per_node)};
+    case plan::GroupKind::none:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+double payload_bytes(const plan::Plan& plan, const plan::Op& op) {
+  const auto outputs = plan.outputs(op);
+  const DType dtype = outputs.empty() ? plan.dtype : outputs.front().dtype;
+  return static_cast<double>(op.sizes.rows * size_bytes(dtype));
+}
+
+std::size_t OpCost::KeyHash::operator()(const Key& key) const {
+  const Sizes& s = key.sizes;
+  std::uint64_t state =
+      static_cast<std::uint64_t>(key.kind) * 8 + static_cast<std::uint64_t>(key.group) * 2 + key.accumulate;
+  for (const std::int64_t size : {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads})
+    state = (state ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ULL, state ^= state >> 32;
+  return state;
+}
+
+OpCost::OpCost(const plan::Plan& plan, const Machine& machine, const Layout& layout)
+    : plan_(plan), machine_(machine), layout_(layout) {}
+
+Demand OpCost::operator()(const plan::Op& op) {
+  const Key key{op.kind, op.group, op.accumulate, op.sizes};
+  const auto found = known_.find(key);
+  return found != known_.end() ? found->second : known_.emplace(key, estimate(op)).first->second;
+}
+
+double OpCost::cores_per_rank() const { return double(machine_.cores) / layout_.ranks_per_node; }
+
+Demand OpCost::estimate(const plan::Op& op) { return op.group == plan::GroupKind::none ? kernel(op) : collective(op); }
+
+Demand OpCost::kernel(const plan::Op& op) {
+  const int busy_cores = std::min(machine_.cores, layout_.ranks_per_node * layout_.threads);
+  std::string source;
+  const double seconds = cost::kernel_seconds(machine_, op.kind, op.accumulate, op.sizes, busy_cores, &source);
+  sources_.insert(std::move(source));
+  return {nanoseconds(seconds / cost::team_speed(machine_, layout_.threads)), layout_.threads};
+}
+
+Demand OpCost::collective(const plan::Op& op) {
+  const auto members = members_of(plan_.mesh, op.group, layout_.ranks_per_node);
+  std::string source;
+  const double seconds = cost::collective_seconds(machine_, op.kind, payload_bytes(plan_, op), members, &source);
+  sources_.insert(std::move(source));
+  return {nanoseconds(seconds * std::min(1.0, cores_per_rank())), 1};
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,60 @@
+#pragma once
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "plan/plan.hpp"
+#include "sim/machine.hpp"
+#include "sim/virtual_executor.hpp"
+
+namespace foreshard::sim {
+
+/// How ranks are laid onto nodes.
+struct Layout {
+  int ranks_per_node = 1;
+  int threads = 1;  ///< of each rank's compute team
+};
+
+/// The demands of a plan's ops on a machine. Equal ops are looked up once.
+class OpCost {
+ public:
+  /// Both must outlive this.
+  OpCost(const plan::Plan& plan, const Machine& machine, const Layout& layout);
+
+  /// A kernel uses the compute team. Where a rank has less than a core, the measured time of a collective includes the
+  /// waiting for the others' turns, so it is scaled by that part: it takes the measured time when it runs alone.
+  Demand operator()(const plan::Op& op);
+
+  /// This rank's part of its node: cores / ranks.
+  double cores_per_rank() const;
+
+  /// Where the numbers come from that were used so far.
+  const std::set<std::string>& sources() const { return sources_; }
+
+ private:
+  struct Key {
+    plan::OpKind kind;
+    plan::GroupKind group;
+    bool accumulate;
+    Sizes sizes;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  Demand estimate(const plan::Op& op);
+  Demand kernel(const plan::Op& op);
+  Demand collective(const plan::Op& op);
+
+  const plan::Plan& plan_;
+  const Machine& machine_;
+  Layout layout_;
+  std::unordered_map<Key, Demand, KeyHash> known_;
+  std::set<std::string> sources_;
+};
+
+/// Bytes of the whole (unsharded) buffer of a collective op.
+double payload_bytes(const plan::Plan& plan, const plan::Op& op);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,84 @@
+#include "sim/predict.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trace/analysis.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+std::int64_t nanoseconds(const Quantity& seconds) { return std::llround(seconds.value * 1e9); }
+
+std::array<double, plan::lane_count> lane_busy_s(const plan::Plan& plan, const Simulation& simulation) {
+  std::array<double, plan::lane_count> busy{};
+  for (const trace::Event& event : simulation.events) {
+    const int times = event.micro_batch == simulation.repeated ? 1 + simulation.copies : 1;
+    busy[static_cast<std::size_t>(plan.ops[event.op].lane)] += 1e-9 * static_cast<double>(event.duration_ns) * times;
+  }
+  return busy;
+}
+
+/// Each copy of the repeated micro-batch adds what the first one adds.
+double exposed_s(const plan::Plan& plan, const Simulation& simulation) {
+  const auto exposed = [&](std::span<const trace::Event> events) {
+    return 1e-9 * static_cast<double>(trace::exposed_communication_ns(events, plan));
+  };
+  const double without = exposed(simulation.events);
+  if (simulation.copies == 0) return without;
+  return without + simulation.copies * (exposed(expanded(plan, simulation, 1)) - without);
+}
+
+plan::OpId compute_op_at(const plan::Plan& plan, const Simulation& simulation, std::int64_t time_ns) {
+  plan::OpId found;
+  for (const trace::Event& event : simulation.events)
+    if (plan.ops[event.op].lane == plan::Lane::compute && event.start_ns <= time_ns) found = {event.op};
+  return found;
+}
+
+void add_times(Prediction& prediction, const plan::Plan& plan) {
+  const Simulation& simulation = prediction.simulation;
+  prediction.step_time_s = 1e-9 * static_cast<double>(simulation.step_ns);
+  prediction.lane_busy_s = lane_busy_s(plan, simulation);
+  prediction.exposed_comm_s = exposed_s(plan, simulation);
+  prediction.model_flops = model_flops(plan);
+  prediction.tflops_per_device = prediction.model_flops / prediction.step_time_s / 1e12;
+  prediction.collectives = trace::collectives_of(plan);
+}
+
+void add_memory(Prediction& prediction, const plan::Plan& plan, const Machine& machine) {
+  prediction.arena_bytes = plan.arena_bytes;
+  prediction.peak = trace::peak_of(trace::memory_timeline(plan, prediction.simulation.events));
+  prediction.peak_op = compute_op_at(plan, prediction.simulation, prediction.peak.time_ns);
+  prediction.process_base_bytes = std::llround(machine.process_base_bytes.value);
+  prediction.rss_bytes = prediction.arena_bytes + prediction.process_base_bytes;
+}
+
+}  // namespace
+
+int ranks_per_node(const Machine& machine, int world_size) {
+  int most = machine.cores;
+  for (const CollectiveTable& table : machine.collectives) most = std::max(most, table.ranks);
+  return std::min(most, world_size);
+}
+
+double model_flops(const plan::Plan& plan) {
+  double per_token = 6.0 * static_cast<double>(plan.parameters);
+  for (const plan::Op& op : plan.ops_of(plan.segments.front()))
+    if (op.kind == OpKind::attention && op.phase == plan::Phase::forward)
+      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * op.sizes.seq);
+  return per_token * static_cast<double>(plan.micro_batch_tokens) * plan.micro_batches;
+}
+
+Prediction predict(const plan::Plan& plan, const Machine& machine, const Layout& layout) {
+  Prediction prediction;
+  OpCost cost(plan, machine, layout);
+  const Handover handover{nanoseconds(machine.handover_next_s), nanoseconds(machine.handover_wake_s)};
+  prediction.simulation = simulate_step(plan, std::ref(cost), cost.cores_per_rank(), handover);
+  prediction.sources = cost.sources();
+  add_times(prediction, plan);
+  add_memory(prediction, plan, machine);
+  return prediction;
+}
+
+}  // namespace foreshard::sim
