@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include "base/dtype.hpp"
+#include "base/exact_sum.hpp"
 
 /// The numbers. Each kernel works on dense row-major arrays of one data type (f32 now; reference kernels also f64), is
-/// blocking, allocates nothing large, and is deterministic: the same input bits give the same output bits, at any team size.
+/// blocking, allocates nothing large, and is deterministic: the same input bits give the same output bits, at any team
+/// size.
 namespace foreshard::kernels {
 
 /// Typed memory that a kernel reads or writes; `data` is null for an absent optional operand.
@@ -20,7 +22,8 @@ struct Mut {
   DType dtype = DType::f32;
 };
 
-/// C[m,n] = (accumulate ? C : 0) + op(A)·op(B) + bias[n]; A is stored [m,k], or [k,m] if transpose_a; B [k,n], or [n,k].
+/// C[m,n] = (accumulate ? C : 0) + op(A)·op(B) + bias[n]; A is stored [m,k], or [k,m] if transpose_a; B [k,n], or
+/// [n,k].
 struct Matmul {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
@@ -28,19 +31,22 @@ struct Matmul {
 struct Rows {
   std::int64_t rows = 0, cols = 0;
 };
-/// qkv is [batch·seq, 3·heads·width]: all queries of a token, then its keys, then its values; y is [batch·seq, heads·width].
-/// Scores are scaled by 1/√width; token i sees tokens 0…i of its sequence.
+/// qkv is [batch·seq, 3·heads·width]: all queries of a token, then its keys, then its values; y is [batch·seq,
+/// heads·width]. Scores are scaled by 1/√width; token i sees tokens 0…i of its sequence.
 struct Attention {
   std::int64_t batch = 0, seq = 0, heads = 0, width = 0;
 };
 struct Embedding {
   std::int64_t rows = 0, cols = 0, vocab = 0, seq = 0;  ///< row r has position r mod seq
+  std::int64_t positions = 0;                           ///< rows of the position table; fewer than seq means seq
 };
-/// Element i is kept iff uniform(philox(key, stream, first + i)) ≥ probability, and then scaled by 1/(1 − probability).
+/// Element e = first + i is kept iff uniform(word e mod 4 of philox(key, stream, e / 4)) ≥ probability, and then
+/// multiplied by 1/(1 − probability), rounded to its type. `first` is its place in the whole tensor, so that ranks and
+/// micro-batches agree.
 struct Dropout {
   std::int64_t count = 0;
   float probability = 0;
-  std::uint64_t key = 0, stream = 0;
+  std::uint64_t key = 0, stream = 0, first = 0;
 };
 /// Decoupled weight decay (Loshchilov & Hutter 2019), as torch.optim.AdamW: p −= lr·(decay·p + m̂/(√v̂ + ε)).
 /// Gradients are multiplied by `grad_scale` first.
@@ -49,11 +55,11 @@ struct AdamW {
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0, grad_scale = 1;
 };
 
-/// Exact, order-independent sums: fixed-point limbs of 32 bits held in 64-bit words, so that sums of words of many ranks are
-/// sums of the numbers. Covers every finite product of two fp32 numbers and every double of magnitude 2^-300 to 2^300.
-/// Words are plain integers: zero them to begin, add word by word to merge.
+/// Exact, order-independent sums: fixed-point limbs of 32 bits held in 64-bit words, so that sums of words of many
+/// ranks are sums of the numbers. Covers every finite product of two fp32 numbers and every double of magnitude 2^-300
+/// to 2^300. Words are plain integers: zero them to begin, add word by word to merge.
 struct ExactSum {
-  static constexpr int words = 24;
+  static constexpr int words = exact_sum_words;
 };
 
 class Backend {
@@ -65,10 +71,12 @@ class Backend {
   virtual void bias_grad(const Rows&, bool accumulate, Const dy, Mut dbias) = 0;
 
   /// y = (x − mean)·rstd·gain + bias by row; with `residual` x is replaced by x + residual, which is written to `sum`.
-  virtual void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y, Mut mean, Mut rstd) = 0;
-  /// dx = gradient through the norm (+ residual_grad if present); dgain and dbias by column. dx may be dy or residual_grad.
-  virtual void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd, Const residual_grad, Mut dx,
-                                   Mut dgain, Mut dbias) = 0;
+  virtual void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y,
+                          Mut mean, Mut rstd) = 0;
+  /// dx = gradient through the norm (+ residual_grad if present); dgain and dbias by column. dx may be dy or
+  /// residual_grad.
+  virtual void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
+                                   Const residual_grad, Mut dx, Mut dgain, Mut dbias) = 0;
 
   /// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
   virtual void gelu(std::int64_t count, Const x, Mut y) = 0;
@@ -80,15 +88,17 @@ class Backend {
   virtual void attention_backward(const Attention&, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) = 0;
 
   virtual void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x) = 0;
-  virtual void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table, Mut d_position_table) = 0;
+  /// Each table's gradient is a sum over its rows' uses, in order of rows; an absent one is not computed.
+  virtual void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,
+                                  Mut d_position_table) = 0;
 
   /// loss (f64[2]) gets {Σ token losses, valid tokens} added; target −1 is ignored; log_sum_exp is [rows].
   virtual void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp) = 0;
   /// dlogits = softmax − one-hot, 0 in ignored rows; may be logits.
   virtual void cross_entropy_backward(const Rows&, Const logits, Const targets, Const log_sum_exp, Mut dlogits) = 0;
 
-  /// Adds Σ x² to `sum`. Leaves of 8 consecutive elements are summed in double, pairwise, then added exactly; so the result does
-  /// not depend on how a flat array is cut, if it is cut at multiples of 8.
+  /// Adds Σ x² to `sum`. Leaves of 8 consecutive elements are summed in double, pairwise, then added exactly; so the
+  /// result does not depend on how a flat array is cut, if it is cut at multiples of 8.
   virtual void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) = 0;
 
   virtual void adamw(const AdamW&, Const grad, Mut parameter, Mut first_moment, Mut second_moment) = 0;
@@ -103,8 +113,9 @@ std::unique_ptr<Backend> make_cpu();
 /// The number an exact sum stands for, correctly rounded up to one unit in the last place.
 double value_of(std::span<const std::int64_t, ExactSum::words> sum);
 
-/// Adds one finite double exactly (of magnitude 2^-300 to 2^300; smaller ones count as 0). Non-finite values set a mark that
-/// makes `value_of` return NaN and that survives merging.
+/// Adds one finite double exactly (of magnitude 2^-300 to 2^300; smaller ones count as 0). Non-finite values, and
+/// finite ones of 2^301 or more, set a mark that makes `value_of` return NaN and that survives merging. At most 2^29
+/// calls between merges.
 void add_exact(std::span<std::int64_t, ExactSum::words> sum, double value);
 
 }  // namespace foreshard::kernels
