@@ -1,0 +1,132 @@
+#include <limits>
+
+#include "kernels/cpu/attention_block.hpp"
+#include "kernels/cpu/exp.hpp"
+#include "kernels/cpu/kernels.hpp"
+#include "kernels/cpu/team.hpp"
+
+namespace foreshard::kernels::cpu {
+namespace {
+
+/// Probabilities are relative to e^shift. It follows the largest score only when that has grown by more than this,
+/// which is far from overflow (e^88) and makes rescaling rare.
+constexpr float slack = 16;
+
+/// The buffers of one head: keys, values [padded_seq, padded_width]; queries [64, padded_width] and transposed; scores
+/// [64, 64] (key, query); sums [64, padded_width].
+struct Buffers {
+  float *keys, *values, *rows, *queries, *scores, *sums;
+};
+
+Buffers buffers_of(const Head& head) {
+  const std::int64_t whole = head.padded_seq * head.padded_width, part = block * head.padded_width;
+  float* p = thread_scratch().of<float>(static_cast<std::size_t>(2 * whole + 3 * part + block * block));
+  return {p, p + whole, p + 2 * whole, p + 2 * whole + part, p + 2 * whole + 3 * part, p + 2 * whole + 2 * part};
+}
+
+/// The running softmax of a block of queries, a lane for each.
+struct Softmax {
+  Vec shift[block_vectors], total[block_vectors];
+
+  /// Turns scores [key, query] into e^(score − shift), adds them to `total`, and rescales what came before if it must.
+  void absorb(const Pair& pair, const Head& head, bool first, float* scores, float* sums) {
+    for (std::int64_t v = 0; v < pair.query_vectors(); ++v) {
+      const std::int64_t keys = std::min(pair.keys_seen((v + 1) * lanes), pair.key_end());
+      float* column = scores + v * lanes;
+      if (pair.diagonal) hide(v * lanes, keys, column);
+      raise(v, highest(keys, column), first, head, sums);
+      total[v] += exponentials(keys, shift[v], column);
+    }
+  }
+
+ private:
+  static void hide(std::int64_t first_query, std::int64_t keys, float* column) {
+    const Vec hidden = broadcast(-std::numeric_limits<float>::infinity());
+    for (std::int64_t key = first_query; key < keys; ++key) {
+      store(column + key * block, seen(key - first_query) ? load(column + key * block) : hidden);
+    }
+  }
+
+  static Vec highest(std::int64_t keys, const float* column) {
+    Vec even = load(column), odd = even;
+    for (std::int64_t key = 0; key < keys; key += 2) {
+      even = max(load(column + key * block), even);
+      odd = max(load(column + (key + 1) * block), odd);
+    }
+    return max(even, odd);
+  }
+
+  void raise(std::int64_t v, Vec high, bool first, const Head& head, float* sums) {
+    if (first) {
+      shift[v] = high;
+      total[v] = Vec{};
+      return;
+    }
+    const IntVec grown = high > shift[v] + slack;
+    const IntVec none = {};
+    if (std::memcmp(&grown, &none, sizeof grown) == 0) return;
+    const Vec raised = grown ? high : shift[v], factor = exp(shift[v] - raised);
+    shift[v] = raised;
+    total[v] *= factor;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      float* row = sums + (v * lanes + lane) * head.padded_width;
+      map(
+          head.padded_width, row, [f = factor[lane]](Vec s) { return s * f; }, row);
+    }
+  }
+
+  static Vec exponentials(std::int64_t keys, Vec shift, float* column) {
+    Vec even = {}, odd = {};
+    for (std::int64_t key = 0; key < keys; key += 2) {
+      const Vec p = exp(load(column + key * block) - shift), q = exp(load(column + (key + 1) * block) - shift);
+      store(column + key * block, p);
+      store(column + (key + 1) * block, q);
+      even += p;
+      odd += q;
+    }
+    return even + odd;
+  }
+};
+
+void write(const Head& head, const Softmax& softmax, std::int64_t first, std::int64_t queries, const float* sums,
+           float* y, float* log_sum_exp) {
+  for (std::int64_t i = 0; i < queries; ++i) {
+    const float total = softmax.total[i / lanes][i % lanes], inverse = 1 / total;
+    map(
+        head.width, y + head.y_at + (first + i) * head.inner, [inverse](Vec s) { return s * inverse; },
+        sums + i * head.padded_width);
+    log_sum_exp[head.lse_at + first + i] = softmax.shift[i / lanes][i % lanes] + std::log(total);
+  }
+}
+
+void attend(const Head& head, const float* qkv, float* y, float* log_sum_exp) {
+  const Buffers b = buffers_of(head);
+  const float* q = qkv + head.qkv_at;
+  const std::int64_t stride = 3 * head.inner, part = block * head.padded_width;
+  pack(head.seq, head.padded_seq, head.width, head.padded_width, q + head.inner, stride, 1, b.keys);
+  pack(head.seq, head.padded_seq, head.width, head.padded_width, q + 2 * head.inner, stride, 1, b.values);
+  for (std::int64_t i = 0; i < head.blocks(); ++i) {
+    const std::int64_t first = i * block, queries = std::min(block, head.seq - first);
+    pack(queries, block, head.width, head.padded_width, q + first * stride, stride, head.scale(), b.rows);
+    transpose(head.padded_width, b.rows, b.queries);
+    std::fill_n(b.sums, part, 0.0F);
+    Softmax softmax;
+    for (std::int64_t j = 0; j <= i; ++j) {
+      const Pair pair{queries, i == j};
+      multiply_transposed(pair, head, b.keys + j * part, b.queries, b.scores);
+      softmax.absorb(pair, head, j == 0, b.scores, b.sums);
+      add_to_queries(pair, head, b.scores, b.values + j * part, b.sums);
+    }
+    write(head, softmax, first, queries, b.sums, y, log_sum_exp);
+  }
+}
+
+}  // namespace
+
+void attention(const Attention& o, const float* qkv, float* y, float* log_sum_exp) {
+  share(o.batch * o.heads, 1, [=, &o](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t h = begin; h < end; ++h) attend(Head(o, h), qkv, y, log_sum_exp);
+  });
+}
+
+}  // namespace foreshard::kernels::cpu

@@ -1,0 +1,48 @@
+#include "kernels/cpu/attention_block.hpp"
+
+namespace foreshard::kernels::cpu {
+
+void pack(std::int64_t rows, std::int64_t padded_rows, std::int64_t width, std::int64_t padded_width, const float* from,
+          std::int64_t stride, float scale, float* to) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* row = to + i * padded_width;
+    map(
+        width, row, [scale](Vec v) { return v * scale; }, from + i * stride);
+    std::fill(row + width, row + padded_width, 0.0F);
+  }
+  std::fill(to + rows * padded_width, to + padded_rows * padded_width, 0.0F);
+}
+
+void transpose(std::int64_t padded_width, const float* from, float* to) {
+  for (std::int64_t i = 0; i < block; i += lanes) {
+    for (std::int64_t d = 0; d < padded_width; ++d) {
+      for (std::int64_t lane = 0; lane < lanes; ++lane) to[d * block + i + lane] = from[(i + lane) * padded_width + d];
+    }
+  }
+}
+
+void multiply_transposed(const Pair& pair, const Head& head, const float* keys, const float* queries, float* scores) {
+  for (std::int64_t key = 0; key < pair.key_end(); key += tile_rows) {
+    const std::int64_t first = pair.first_vector(key);
+    multiply(pair.query_vectors() - first, head.padded_width, {keys + key * head.padded_width, head.padded_width, 1},
+             {queries + first * lanes, block}, {scores + key * block + first * lanes, block}, false);
+  }
+}
+
+void add_to_queries(const Pair& pair, const Head& head, const float* scores, const float* values, float* sums) {
+  for (std::int64_t query = 0; query < pair.query_end(); query += tile_rows) {
+    multiply(head.vectors(), pair.keys_seen(query + tile_rows), {scores + query, 1, block}, {values, head.padded_width},
+             {sums + query * head.padded_width, head.padded_width}, true);
+  }
+}
+
+void add_to_keys(const Pair& pair, const Head& head, const float* scores, const float* values, float* sums) {
+  for (std::int64_t key = 0; key < pair.key_end(); key += tile_rows) {
+    const std::int64_t first = pair.first_vector(key) * lanes;
+    multiply(head.vectors(), pair.query_end() - first, {scores + key * block + first, block, 1},
+             {values + first * head.padded_width, head.padded_width},
+             {sums + key * head.padded_width, head.padded_width}, true);
+  }
+}
+
+}  // namespace foreshard::kernels::cpu

@@ -1,0 +1,79 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/backend.hpp"
+#include "kernels/cpu/scratch.hpp"
+#include "kernels/cpu/tile.hpp"
+
+/// What the forward and the backward of attention share: where a head lies, and blocks of it, copied and padded with
+/// zeros.
+///
+/// Scores of one block of queries and one block of keys are kept transposed, [key, query], so that a vector holds
+/// sixteen queries and the softmax needs no sum across lanes.
+namespace foreshard::kernels::cpu {
+
+inline constexpr std::int64_t block = 64;  // queries and keys of a block
+inline constexpr std::int64_t block_vectors = block / lanes;
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+/// One head of one sequence: where it begins in qkv, in y and in log_sum_exp, and the extents of its padded blocks.
+struct Head {
+  std::int64_t seq, width, inner;  // inner = heads·width
+  std::int64_t qkv_at, y_at, lse_at;
+  std::int64_t padded_width, padded_seq;
+
+  Head(const Attention& o, std::int64_t index)
+      : seq(o.seq),
+        width(o.width),
+        inner(o.heads * o.width),
+        qkv_at(index / o.heads * o.seq * 3 * inner + index % o.heads * o.width),
+        y_at(index / o.heads * o.seq * inner + index % o.heads * o.width),
+        lse_at(index * o.seq),
+        padded_width(round_up(o.width, lanes)),
+        padded_seq(round_up(o.seq, block)) {}
+
+  std::int64_t vectors() const { return padded_width / lanes; }
+  std::int64_t blocks() const { return padded_seq / block; }
+  float scale() const { return 1 / std::sqrt(static_cast<float>(width)); }
+};
+
+/// The part of the score matrix between one block of queries and one of keys.
+struct Pair {
+  std::int64_t queries;  // valid ones; only the last block has fewer than 64
+  bool diagonal;
+
+  std::int64_t query_vectors() const { return round_up(queries, lanes) / lanes; }
+  std::int64_t query_end() const { return round_up(queries, tile_rows); }
+  std::int64_t key_end() const { return diagonal ? query_end() : block; }
+  /// The first vector of queries that sees key `key`.
+  std::int64_t first_vector(std::int64_t key) const { return diagonal ? key / lanes : 0; }
+  /// Keys from here on are seen by none of the queries before `end`.
+  std::int64_t keys_seen(std::int64_t end) const { return diagonal ? end : block; }
+};
+
+/// to[i, d] = scale·from[i·stride + d] for i < rows, d < width; zero up to [padded_rows, padded_width].
+void pack(std::int64_t rows, std::int64_t padded_rows, std::int64_t width, std::int64_t padded_width, const float* from,
+          std::int64_t stride, float scale, float* to);
+
+/// to[d, i] = from[i, d]: from is [64, padded_width], to is [padded_width, 64].
+void transpose(std::int64_t padded_width, const float* from, float* to);
+
+/// scores[key, query] = Σ_d keys[key, d]·queries[d, query], both padded to padded_width; only the part that the pair
+/// sees.
+void multiply_transposed(const Pair&, const Head&, const float* keys, const float* queries, float* scores);
+
+/// sums[query, d] += Σ_key scores[key, query]·values[key, d].
+void add_to_queries(const Pair&, const Head&, const float* scores, const float* values, float* sums);
+
+/// sums[key, d] += Σ_query scores[key, query]·values[query, d].
+void add_to_keys(const Pair&, const Head&, const float* scores, const float* values, float* sums);
+
+/// The lanes whose query sees the key; `ahead` = key − first query of the vector.
+inline IntVec seen(std::int64_t ahead) {
+  constexpr IntVec lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return lane >= static_cast<std::int32_t>(ahead);
+}
+
+}  // namespace foreshard::kernels::cpu

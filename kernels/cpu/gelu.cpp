@@ -1,0 +1,34 @@
+#include "kernels/cpu/exp.hpp"
+#include "kernels/cpu/kernels.hpp"
+#include "kernels/cpu/team.hpp"
+
+namespace foreshard::kernels::cpu {
+namespace {
+
+// 0.5·(1 + tanh u) = 1 / (1 + e^−2u) with u = √(2/π)·(x + 0.044715·x³).
+constexpr float linear = 2 * 0.797884560802865356F, cubic = linear * 0.044715F;
+
+Vec gate(Vec x) { return 1.0F / (1.0F + exp(-x * (linear + cubic * x * x))); }
+
+Vec slope(Vec x) {
+  const Vec s = gate(x);
+  return s + x * s * (1.0F - s) * (linear + 3 * cubic * x * x);
+}
+
+}  // namespace
+
+void gelu(std::int64_t count, const float* x, float* y) {
+  share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
+    map(
+        end - begin, y + begin, [](Vec v) { return v * gate(v); }, x + begin);
+  });
+}
+
+void gelu_backward(std::int64_t count, const float* dy, const float* x, float* dx) {
+  share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
+    map(
+        end - begin, dx + begin, [](Vec d, Vec v) { return d * slope(v); }, dy + begin, x + begin);
+  });
+}
+
+}  // namespace foreshard::kernels::cpu

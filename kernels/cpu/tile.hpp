@@ -1,0 +1,51 @@
+#pragma once
+#include "kernels/cpu/simd.hpp"
+
+/// Products of small matrices that are in cache, for the blocks of attention: C[8, 16·vectors] = (accumulate ? C : 0) +
+/// A·B.
+namespace foreshard::kernels::cpu {
+
+/// A[i, l] is data[i·row + l·depth]: a transposed matrix is another pair of strides.
+struct Left {
+  const float* data;
+  std::int64_t row, depth;
+};
+/// B[l, j] is data[l·depth + j].
+struct Right {
+  const float* data;
+  std::int64_t depth;
+};
+/// C[i, j] is data[i·row + j].
+struct Target {
+  float* data;
+  std::int64_t row;
+};
+
+inline constexpr std::int64_t tile_rows = 8;
+
+/// `rows`·`vectors` sums are held in registers for the whole depth.
+template <int rows, int vectors>
+void tile(std::int64_t depth, Left a, Right b, Target c, bool accumulate) {
+  Vec s[rows][vectors] = {};
+  if (accumulate) {
+    for (int i = 0; i < rows; ++i) {
+      for (int v = 0; v < vectors; ++v) s[i][v] = load(c.data + i * c.row + v * lanes);
+    }
+  }
+  for (std::int64_t l = 0; l < depth; ++l) {
+    Vec right[vectors];
+    for (int v = 0; v < vectors; ++v) right[v] = load(b.data + l * b.depth + v * lanes);
+    for (int i = 0; i < rows; ++i) {
+      const Vec left = broadcast(a.data[i * a.row + l * a.depth]);
+      for (int v = 0; v < vectors; ++v) s[i][v] = fma(left, right[v], s[i][v]);
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int v = 0; v < vectors; ++v) store(c.data + i * c.row + v * lanes, s[i][v]);
+  }
+}
+
+/// Eight rows by any number of vectors.
+void multiply(std::int64_t vectors, std::int64_t depth, Left a, Right b, Target c, bool accumulate);
+
+}  // namespace foreshard::kernels::cpu
