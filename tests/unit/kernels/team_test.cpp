@@ -1,0 +1,143 @@
+// Every cpu kernel gives the same bits at any team size, and for any cut of a flat array.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <bit>
+#include <cstring>
+#include <functional>
+
+#include "arrays.hpp"
+
+namespace foreshard::kernels {
+namespace {
+
+using Floats = Array<float>;
+
+/// Runs `work` with teams of 1, 2 and 3 threads; it returns all that it computed.
+void expect_same_bits(const std::function<std::vector<float>(Backend&)>& work) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the OpenMP runtime is not built for the thread sanitizer";
+#endif
+  const auto cpu = make_cpu();
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  const std::vector<float> alone = work(*cpu);
+  for (const int team : {2, 3}) {
+    omp_set_num_threads(team);
+    const std::vector<float> together = work(*cpu);
+    EXPECT_TRUE(std::ranges::equal(alone, together,
+                                   [](float a, float b) { return std::bit_cast<int>(a) == std::bit_cast<int>(b); }))
+        << "team of " << team;
+  }
+  omp_set_num_threads(before);
+}
+
+std::vector<float> joined(std::initializer_list<const Floats*> arrays) {
+  std::vector<float> all;
+  for (const Floats* a : arrays) all.insert(all.end(), a->data.begin(), a->data.end());
+  return all;
+}
+
+TEST(Team, Matmul) {
+  struct Shape {
+    std::int64_t m, n, k;
+  };
+  for (const auto [m, n, k] : {Shape{5, 7, 3},
+                               {256, 192, 768},
+                               {192, 768, 512},
+                               {512, 2048, 192},
+                               {64, 48, 4096},
+                               {2048, 192, 512},
+                               {31, 33, 3000}}) {
+    for (int form = 0; form < 8; ++form) {
+      SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " form " << form);
+      const Matmul o{m, n, k, (form & 1) != 0, (form & 2) != 0, (form & 4) != 0};
+      const Floats a = Floats::random(m * k, 1), b = Floats::random(k * n, 2),
+                   bias = Floats::random(form & 4 ? 0 : n, 3);
+      expect_same_bits([&](Backend& cpu) {
+        Floats c = Floats::random(m * n, 4);
+        cpu.matmul(o, a, b, bias, c);
+        return c.data;
+      });
+    }
+  }
+}
+
+TEST(Team, RowKernels) {
+  for (const Rows& o : {Rows{300, 192}, Rows{67, 769}, Rows{512, 1000}}) {
+    const std::int64_t n = o.rows * o.cols;
+    const Floats x = Floats::random(n, 1), dy = Floats::random(n, 2), gain = Floats::random(o.cols, 3),
+                 bias = Floats::random(o.cols, 4);
+    expect_same_bits([&](Backend& cpu) {
+      Floats sum(n), y(n), mean(o.rows), rstd(o.rows), dx(n), dgain(o.cols), dbias(o.cols), dbias2(o.cols);
+      cpu.layer_norm(o, 1e-5F, x, dy, gain, bias, sum, y, mean, rstd);
+      cpu.layer_norm_backward(o, false, dy, sum, gain, mean, rstd, x, dx, dgain, dbias);
+      cpu.bias_grad(o, false, dy, dbias2);
+      return joined({&sum, &y, &mean, &rstd, &dx, &dgain, &dbias, &dbias2});
+    });
+  }
+}
+
+TEST(Team, ElementKernels) {
+  const std::int64_t n = 100003;
+  const Floats x = Floats::random(n, 1), dy = Floats::random(n, 2);
+  expect_same_bits([&](Backend& cpu) {
+    Floats y(n), dx(n), sum(n), dropped(n), p = x, m(n), v(n);
+    cpu.gelu(n, x, y);
+    cpu.gelu_backward(n, dy, x, dx);
+    cpu.add(n, x, dy, sum);
+    cpu.dropout({n, 0.2F, 1, 2, 5}, x, dropped);
+    AdamW o{n};
+    o.learning_rate = 0.1;
+    cpu.adamw(o, dy, p, m, v);
+    return joined({&y, &dx, &sum, &dropped, &p, &m, &v});
+  });
+}
+
+TEST(Team, Attention) {
+  for (const Attention& o : {Attention{2, 100, 3, 32}, Attention{1, 130, 5, 64}}) {
+    const std::int64_t n = o.batch * o.seq * o.heads * o.width;
+    const Floats qkv = Floats::random(3 * n, 1), dy = Floats::random(n, 2);
+    expect_same_bits([&](Backend& cpu) {
+      Floats y(n), lse(o.batch * o.seq * o.heads), dqkv(3 * n);
+      cpu.attention(o, qkv, y, lse);
+      cpu.attention_backward(o, dy, qkv, y, lse, dqkv);
+      return joined({&y, &lse, &dqkv});
+    });
+  }
+}
+
+TEST(Team, TokenKernels) {
+  const Embedding e{300, 200, 50, 100};
+  const Rows o{300, 2051};
+  const Tokens tokens = random_tokens(300, 50, 1);
+  const Floats dx = Floats::random(300 * 200, 2), logits = Floats::random(o.rows * o.cols, 3);
+  expect_same_bits([&](Backend& cpu) {
+    Floats table(50 * 200), positions(100 * 200), lse(300), dlogits(o.rows * o.cols), loss_bits(4);
+    Array<double> loss(2);
+    cpu.embedding_backward(e, false, dx, tokens, table, positions);
+    cpu.cross_entropy(o, logits, tokens, loss, lse);
+    cpu.cross_entropy_backward(o, logits, tokens, lse, dlogits);
+    std::memcpy(loss_bits.data.data(), loss.data.data(), 16);
+    return joined({&table, &positions, &lse, &dlogits, &loss_bits});
+  });
+}
+
+TEST(Team, AdamWOfAShardIsThatPartOfTheWhole) {
+  const auto cpu = make_cpu();
+  AdamW o{1000};
+  o.learning_rate = 0.1;
+  o.weight_decay = 0.1;
+  const Floats g = Floats::random(1000, 1);
+  Floats p = Floats::random(1000, 2), m = Floats::random(1000, 3), v(1000, 0.5F), part_p = p, part_m = m, part_v = v;
+  cpu->adamw(o, g, p, m, v);
+  const auto at = [](Floats& a, std::int64_t i) { return Mut{a.data.data() + i, DType::f32}; };
+  for (std::int64_t from = 0; from < 1000; from += 125) {
+    o.count = 125;
+    cpu->adamw(o, Const{g.data.data() + from, DType::f32}, at(part_p, from), at(part_m, from), at(part_v, from));
+  }
+  EXPECT_EQ(part_p.data, p.data);
+}
+
+}  // namespace
+}  // namespace foreshard::kernels
