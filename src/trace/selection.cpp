@@ -42,6 +42,9 @@ bool Selection::has_rank(std::uint32_t rank) const {
 }
 
 void select_steps(Selection& selection, const std::string& text) {
+  constexpr std::int32_t lowest = std::numeric_limits<std::int32_t>::min(),
+                         highest = std::numeric_limits<std::int32_t>::max();
+  const auto steps = range<std::int32_t>(text, {lowest, highest});
   if (!steps)
     throw InputError(ExitCode::usage,
                      fmt::format("--steps {}: expected a step or a range, e.g. 3, 3:7, 3: or :7", text));
