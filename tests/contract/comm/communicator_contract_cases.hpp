@@ -1,0 +1,207 @@
+#pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "contract/comm/communicator_contract.hpp"
+
+/// The cases of the contract: include it in one file per implementation, and instantiate.
+namespace foreshard::comm::testing {
+
+constexpr std::int64_t mebibyte = 1 << 20;
+
+TEST_P(CommunicatorContract, NamesItsRanks) {
+  std::atomic<int> sum{0}, here{0};
+  on_every_rank(4096, [&](Communicator& ranks, std::span<std::byte>) {
+    EXPECT_EQ(ranks.size(), size());
+    EXPECT_EQ(ranks.all_gather_u64(static_cast<std::uint64_t>(ranks.rank()) + 7).size(),
+              static_cast<std::size_t>(size()));
+    EXPECT_GE(ranks.node_rank(), 0);
+    EXPECT_LT(ranks.node_rank(), ranks.node_size());
+    EXPECT_FALSE(ranks.transport().empty());
+    sum += ranks.rank();
+    ++here;
+  });
+  if (here == size()) {
+    EXPECT_EQ(sum, size() * (size() - 1) / 2);
+  }
+}
+
+TEST_P(CommunicatorContract, ArenaIsZeroedAndAligned) {
+  on_every_rank(3 * mebibyte + 5, [&](Communicator&, std::span<std::byte> arena) {
+    EXPECT_EQ(arena.size(), static_cast<std::size_t>(3 * mebibyte + 5));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.data()) % 4096, 0U);
+    EXPECT_EQ(std::count(arena.begin(), arena.end(), std::byte{0}), static_cast<std::ptrdiff_t>(arena.size()));
+  });
+}
+
+TEST_P(CommunicatorContract, UntouchedPagesAreNotInMemory) {
+  constexpr std::size_t pages = 1 << 18, huge_page = 512;
+  on_every_rank(pages * 4096, [&](Communicator& ranks, std::span<std::byte> arena) {
+    arena[0] = std::byte{1};
+    ranks.barrier();
+    std::vector<unsigned char> present(pages);
+    ASSERT_EQ(mincore(arena.data(), arena.size(), present.data()), 0);
+    EXPECT_LE(std::count_if(present.begin(), present.end(), [](unsigned char page) { return page & 1; }), huge_page);
+  });
+}
+
+TEST_P(CommunicatorContract, MovesHostData) {
+  on_every_rank(4096, [&](Communicator& ranks, std::span<std::byte>) {
+    const int rank = ranks.rank(), last = ranks.size() - 1;
+    std::vector<std::byte> data(100'000, static_cast<std::byte>(rank == last ? 42 : 0));
+    ranks.broadcast(data, last);
+    EXPECT_EQ(std::count(data.begin(), data.end(), std::byte{42}), 100'000);
+    ranks.broadcast({}, 0);
+    const std::vector<std::byte> own(static_cast<std::size_t>(rank * 3), static_cast<std::byte>(rank));
+    const auto gathered = ranks.gather(own);
+    ASSERT_EQ(gathered.size(), rank == 0 ? static_cast<std::size_t>(ranks.size()) : 0U);
+    for (std::size_t r = 0; r < gathered.size(); ++r)
+      EXPECT_EQ(gathered[r], std::vector<std::byte>(r * 3, static_cast<std::byte>(r)));
+    const auto values = ranks.all_gather_u64(~static_cast<std::uint64_t>(rank));
+    for (std::size_t r = 0; r < values.size(); ++r) EXPECT_EQ(values[r], ~static_cast<std::uint64_t>(r));
+    ranks.barrier();
+  });
+}
+
+TEST_P(CommunicatorContract, BarrierHoldsEveryoneBack) {
+  std::atomic<int> arrived{0};
+  GetParam().on_every_rank([&](Communicator& ranks) {
+    ++arrived;
+    ranks.barrier();
+    const int seen = arrived;
+    EXPECT_TRUE(seen == 1 || seen == ranks.size()) << seen << " of " << ranks.size();  // 1: the others are processes
+  });
+}
+
+TEST_P(CommunicatorContract, CollectivesOfEveryTypeAndCount) {
+  on_every_rank(2 * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const std::vector<int> members = all_ranks(size());
+    const auto group = ranks.group(members);
+    for (const int count : {0, 1, size() - 1, size(), size() + 1, 37, 1024, 1537}) {
+      check_collectives_of_every_type(ranks, *group, Deal(arena), members, count);
+    }
+  });
+}
+
+// Several chunks and messages, results too large for the cache.
+TEST_P(CommunicatorContract, LargeCollectives) {
+  on_every_rank(24 * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const std::vector<int> members = all_ranks(size());
+    const auto group = ranks.group(members);
+    const std::int64_t count = 1'200'003;
+    check_all_gather<float>(ranks, *group, Deal(arena), members, count / size(), true);
+    check_reduce_scatter<float>(ranks, *group, Deal(arena), members, count / size(), true);
+    check_all_reduce<float>(ranks, *group, Deal(arena), members, count, Reduce::in_place);
+    check_all_reduce<float>(ranks, *group, Deal(arena), members, count, Reduce::accumulate);
+    check_all_reduce<Bf16>(ranks, *group, Deal(arena), members, count, Reduce::accumulate);
+  });
+}
+
+TEST_P(CommunicatorContract, OneMemberActsAlone) {
+  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const std::vector<int> members{ranks.rank()};
+    const auto group = ranks.group(members);
+    EXPECT_EQ(group->size(), 1);
+    check_collectives_of_every_type(ranks, *group, Deal(arena), members, 1001);
+    EXPECT_EQ(ranks.counters().all_gather.received_bytes, 0U);
+    EXPECT_EQ(ranks.counters().all_reduce.received_bytes, 0U);
+  });
+}
+
+TEST_P(CommunicatorContract, StridedGroupsActIndependently) {
+  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    std::vector<int> members;
+    for (int rank = ranks.rank() % 2; rank < size(); rank += 2) members.push_back(rank);
+    const auto group = ranks.group(members);
+    EXPECT_EQ(group->index(), ranks.rank() / 2);
+    for (int repeat = 0; repeat <= ranks.rank() % 2; ++repeat)
+      check_collectives<float>(ranks, *group, Deal(arena), members, 501);
+  });
+}
+
+TEST_P(CommunicatorContract, OrderOfMembersIsTheOrderOfShards) {
+  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    std::vector<int> members = all_ranks(size());
+    std::reverse(members.begin(), members.end());
+    const auto group = ranks.group(members);
+    check_collectives<float>(ranks, *group, Deal(arena), members, 129);
+  });
+}
+
+TEST_P(CommunicatorContract, GroupsDrivenBySeveralThreads) {
+  constexpr int lanes = 3;
+  on_every_rank(lanes * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const std::vector<int> members = all_ranks(size());
+    std::vector<std::unique_ptr<Group>> groups;
+    for (int lane = 0; lane < lanes; ++lane) groups.push_back(ranks.group(members));
+    std::vector<std::thread> threads;
+    for (int lane = 0; lane < lanes; ++lane) {
+      threads.emplace_back([&, lane] {
+        const Deal own(arena.subspan(static_cast<std::size_t>(lane * mebibyte), mebibyte));
+        for (int repeat = 0; repeat < 5; ++repeat)
+          check_collectives<float>(ranks, *groups[lane], own, members, 1000 + 100 * lane + repeat);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TEST_P(CommunicatorContract, BitsDoNotDependOnWhoIsLate) {
+  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const std::vector<int> members = all_ranks(size());
+    const auto group = ranks.group(members);
+    for (int round = 0; round < 40; ++round) {
+      const auto dice = philox(1, static_cast<std::uint64_t>(ranks.rank()), static_cast<std::uint64_t>(round));
+      if (dice[0] % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(dice[1] % 300));
+      check_all_gather<float>(ranks, *group, Deal(arena), members, 333, round % 2 == 0);
+      check_reduce_scatter<float>(ranks, *group, Deal(arena), members, 333, round % 2 == 1);
+      check_all_reduce<float>(ranks, *group, Deal(arena), members, 333, static_cast<Reduce>(round % 3));
+    }
+  });
+}
+
+/// ⌊(i+1)·count/P⌋ − ⌊i·count/P⌋ elements are reduced by member i: it receives them from the P − 1 others, and the rest
+/// reduced.
+inline std::uint64_t all_reduce_received(std::int64_t count, int index, int members, std::int64_t element_bytes,
+                                         std::int64_t reduced_bytes) {
+  const std::int64_t own = (index + 1) * count / members - index * count / members;
+  return static_cast<std::uint64_t>(own * (members - 1) * element_bytes + (count - own) * reduced_bytes);
+}
+
+TEST_P(CommunicatorContract, CountsWhatMoved) {
+  on_every_rank(4 * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const auto group = ranks.group(all_ranks(size()));
+    std::byte* data = arena.data();
+    const auto members = static_cast<std::uint64_t>(size());
+    for (int i = 0; i < 3; ++i) group->all_gather(data, data + mebibyte, 100, DType::bf16);
+    for (int i = 0; i < 2; ++i) group->reduce_scatter(data, data + mebibyte, 50, DType::f32, false);
+    group->all_reduce(data, data + mebibyte, 1003, DType::f32, false);
+    group->all_reduce(data, data + mebibyte, 1003, DType::bf16, true);
+    const Counters seen = ranks.counters();
+    EXPECT_EQ(seen.all_gather.calls, 3U);
+    EXPECT_EQ(seen.all_gather.payload_bytes, 3 * 200 * members);
+    EXPECT_EQ(seen.all_gather.received_bytes, 3 * 200 * (members - 1));
+    EXPECT_EQ(seen.reduce_scatter.calls, 2U);
+    EXPECT_EQ(seen.reduce_scatter.payload_bytes, 2 * 200 * members);
+    EXPECT_EQ(seen.reduce_scatter.received_bytes, 2 * 200 * (members - 1));
+    EXPECT_EQ(seen.all_reduce.calls, 2U);
+    EXPECT_EQ(seen.all_reduce.payload_bytes, 1003U * 6);
+    EXPECT_EQ(seen.all_reduce.received_bytes, all_reduce_received(1003, ranks.rank(), size(), 4, 4) +
+                                                  all_reduce_received(1003, ranks.rank(), size(), 2, 4));
+  });
+}
+
+TEST_P(CommunicatorContract, RefusesGroupsThatDoNotFit) {
+  on_every_rank(4096, [&](Communicator& ranks, std::span<std::byte>) {
+    EXPECT_THROW(ranks.group({}), ContractError);
+    const std::vector<int> outside{ranks.rank(), ranks.size()}, twice{ranks.rank(), ranks.rank()};
+    EXPECT_THROW(ranks.group(outside), ContractError);
+    EXPECT_THROW(ranks.group(twice), ContractError);
+  });
+}
+
+}  // namespace foreshard::comm::testing
