@@ -1,0 +1,67 @@
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "comm/mpi_communicator.hpp"
+#include "contract/comm/communicator_contract_cases.hpp"
+
+namespace foreshard::comm::testing {
+
+namespace {
+
+int ranks_of_this_job() {
+  const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return size != nullptr ? std::atoi(size) : 1;
+}
+
+Run on_mpi(const std::string& name, const MpiOptions& options) {
+  return {name, ranks_of_this_job(), [options](const auto& function) {
+            const auto ranks = make_mpi(options);
+            function(*ranks);
+            ranks->barrier();
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorContract,
+                         ::testing::Values(on_mpi("shared_memory", {}), on_mpi("messages", {.shared_memory = false}),
+                                           on_mpi("two_ranks_per_node", {.ranks_per_node = 2}),
+                                           on_mpi("short_messages",
+                                                  {.shared_memory = false, .longest_message_bytes = 4000})),
+                         name_of_run);
+
+std::string transport_of(const MpiOptions& options) {
+  const auto ranks = make_mpi(options);
+  ranks->arena(4096);
+  return std::string(ranks->transport());
+}
+
+TEST(MpiTransport, SaysWhatItIs) {
+  if (ranks_of_this_job() == 1) {
+    EXPECT_EQ(transport_of({}), "mpi, one rank");
+    return;
+  }
+  EXPECT_EQ(transport_of({}), "mpi shared memory");
+  EXPECT_EQ(transport_of({.shared_memory = false}), "mpi messages (no shared memory: shared memory switched off)");
+  EXPECT_EQ(transport_of({.ranks_per_node = 1}), "mpi messages (one rank per node)");
+}
+
+/// The bits of a sum, reduced by `options`.
+std::vector<std::uint32_t> bits_of_a_sum(const MpiOptions& options) {
+  const auto ranks = make_mpi(options);
+  Deal deal(ranks->arena(mebibyte));
+  const auto x = deal.next<float>(10'001), sum = deal.next<float>(10'001);
+  fill(x, ranks->rank(), 3);
+  ranks->group(all_ranks(ranks->size()))->all_reduce(x.data(), sum.data(), 10'001, DType::f32, false);
+  std::vector<std::uint32_t> bits(sum.size());
+  std::memcpy(bits.data(), sum.data(), sum.size_bytes());
+  return bits;
+}
+
+TEST(MpiTransport, DoesNotChangeBits) {
+  EXPECT_EQ(bits_of_a_sum({}), bits_of_a_sum({.shared_memory = false, .longest_message_bytes = 1000}));
+}
+
+}  // namespace
+
+}  // namespace foreshard::comm::testing
