@@ -1,0 +1,115 @@
+// foreshard-calibrate: measures this machine and writes the machine file that foreshard-plan predicts with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "apps/calibrate/collective_times.hpp"
+#include "apps/calibrate/kernel_times.hpp"
+#include "apps/calibrate/local_ranks.hpp"
+#include "apps/calibrate/process.hpp"
+#include "base/config.hpp"
+#include "base/error.hpp"
+#include "base/run_main.hpp"
+#include "comm/mpi_communicator.hpp"
+#include "sim/machine.hpp"
+
+namespace {
+
+using namespace foreshard;
+
+Config keys() {
+  Config config("foreshard-calibrate", "Measures this machine for foreshard-plan: kernels, collectives, memory.");
+  config.example("foreshard-calibrate --out machine.json");
+  config.example("mpirun -n 2 foreshard-calibrate --out machine.json    # collectives of 2 ranks through MPI");
+  config.add("out", "machine.json", "file to write");
+  config.add("quick", false, "fewer and smaller sizes");
+  return config;
+}
+
+/// Rank counts measured with threads: one, all cores, and twice as many as cores; `by_mpi` is measured otherwise.
+std::set<int> local_rank_counts(int cores, int by_mpi) {
+  std::set<int> counts{1, 2, cores, 2 * cores};
+  counts.erase(by_mpi);
+  return counts;
+}
+
+void say(const std::string& what) { fmt::print(stderr, "measuring {}\n", what); }
+
+/// Everything that threads of one process can measure.
+void measure_alone(sim::Machine& machine, bool quick, int by_mpi) {
+  say("the process");
+  calibrate::measure_process(machine);
+  for (const int busy : std::set<int>{1, machine.cores}) {
+    say(fmt::format("kernels, {} at once", busy));
+    calibrate::measure_kernels(machine, busy, quick);
+  }
+  say("the team of all cores");
+  calibrate::measure_team(machine);
+  say("the time between ops");
+  calibrate::measure_handovers(machine, machine.cores);
+  for (const int ranks : local_rank_counts(machine.cores, by_mpi)) {
+    say(fmt::format("collectives of {} ranks", ranks));
+    calibrate::run_local_ranks(
+        ranks, [&](comm::Communicator& communicator) { calibrate::measure_collectives(machine, communicator, quick); });
+  }
+}
+
+/// The shortest kernel of all.
+void set_floor(sim::Machine& machine) {
+  double least = 1;
+  for (const sim::KernelTable& table : machine.kernels)
+    for (const sim::KernelPoint& point : table.points) least = std::min(least, point.seconds);
+  machine.kernel_floor_s = {least, "measured: the shortest kernel of all"};
+}
+
+void write(const sim::Machine& machine, const std::string& path) {
+  std::ofstream out(path);
+  if (!(out << sim::to_json(machine)) || !out.flush())
+    throw InputError(ExitCode::bad_input,
+                     fmt::format("--out {}: cannot be written; name a file in a folder that exists", path));
+}
+
+sim::Machine begin() {
+  sim::Machine machine = sim::generic_machine(calibrate::online_cores());
+  machine.name = calibrate::processor_name();
+  machine.date = calibrate::today();
+  machine.kernels.clear();
+  machine.collectives.clear();
+  return machine;
+}
+
+int measure(const Config& config, comm::Communicator& world) {
+  calibrate::use_all_cores();
+  const bool quick = config.get<bool>("quick");
+  const int by_mpi = world.size() > 1 ? world.size() : 0;
+  sim::Machine machine = begin();
+  if (world.rank() == 0) measure_alone(machine, quick, by_mpi);
+  world.barrier();  // asleep
+  if (by_mpi > 0) calibrate::measure_collectives(machine, world, quick);
+  if (world.rank() != 0) return 0;
+  set_floor(machine);
+  write(machine, config.get<std::string>("out"));
+  fmt::print("wrote {}\n", config.get<std::string>("out"));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::optional<comm::MpiSession> session;
+  std::unique_ptr<comm::Communicator> world;
+  const auto run = [&] {
+    Config config = keys();
+    config.parse(argc, argv);
+    if (answered(config)) return 0;
+    session.emplace(argc, argv);
+    world = comm::make_mpi();
+    return measure(config, *world);
+  };
+  return run_main("foreshard-calibrate", run, [&](int code) {
+    if (world) world->abort(code);
+  });
+}

@@ -1,0 +1,124 @@
+#include "apps/calibrate/kernel_times.hpp"
+
+#include <fmt/format.h>
+
+#include <barrier>
+#include <mutex>
+
+#include "apps/calibrate/local_ranks.hpp"
+#include "apps/calibrate/process.hpp"
+#include "apps/calibrate/samples.hpp"
+#include "apps/calibrate/workout.hpp"
+#include "train/training_rank.hpp"
+
+namespace foreshard::calibrate {
+namespace {
+
+constexpr double learning_rate = 1e-3;
+constexpr std::uint64_t seed = 1;
+
+/// A training that records its steps.
+class Trainee {
+ public:
+  Trainee(const plan::Settings& settings, comm::Communicator& communicator, int threads)
+      : batch_(batch_of(settings)),
+        kernels_(kernels::make_cpu()),
+        rank_(settings, DType::f32, seed, communicator, *kernels_, {}, {.threads = threads}) {}
+
+  std::vector<trace::Event> step() {
+    rank_.step(++step_, learning_rate, batch_, &recorder_);
+    return recorder_.take();
+  }
+  const plan::Plan& plan() const { return rank_.plan(); }
+  std::int64_t arena_bytes() const { return rank_.arena().touched_bytes(); }
+
+ private:
+  train::Batch batch_;
+  std::unique_ptr<kernels::Backend> kernels_;
+  train::TrainingRank rank_;
+  trace::Recorder recorder_;
+  std::int64_t step_ = 0;
+};
+
+/// Enough steps for a median: about 300 million multiplications take 10 ms on a core.
+int step_count(const plan::Settings& settings, bool quick) {
+  const auto tokens = static_cast<double>(settings.batch.batch * settings.batch.seq * settings.schedule.micro_batches);
+  const auto width = static_cast<double>(settings.model.width);
+  const double parameters = 12.0 * width * width * static_cast<double>(settings.model.layers) +
+                            width * static_cast<double>(settings.model.vocab_size);
+  const double seconds = 6 * parameters * tokens / 60e9;
+  return std::clamp(static_cast<int>((quick ? 0.7 : 2.0) / seconds), 3, 15);
+}
+
+void measure_workout(sim::Machine& machine, const plan::Settings& settings, int busy_cores, bool quick) {
+  const int steps = step_count(settings, quick);
+  std::barrier together(busy_cores);
+  std::mutex mutex;
+  std::vector<sim::KernelTable> none;
+  run_lone_ranks(busy_cores, [&](int thread, comm::Communicator& communicator) {
+    Trainee trainee(settings, communicator, 1);
+    Samples samples(trainee.plan());
+    for (int step = 0; step <= steps; ++step) {
+      together.arrive_and_wait();
+      const auto events = trainee.step();
+      if (step > 0) samples.add(events);
+    }
+    const std::lock_guard lock(mutex);
+    if (thread == 0)
+      samples.add_to(machine.kernels, busy_cores,
+                     fmt::format("measured in training steps, {} ranks at once", busy_cores));
+  });
+}
+
+double team_seconds(const plan::Settings& settings, int threads) {
+  double seconds = 0;
+  run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
+    Trainee trainee(settings, communicator, threads);
+    Samples samples(trainee.plan());
+    for (int step = 0; step < 5; ++step) {
+      const auto events = trainee.step();
+      if (step > 0) samples.add(events);
+    }
+    seconds = samples.compute_seconds();
+  });
+  return seconds;
+}
+
+}  // namespace
+
+void measure_kernels(sim::Machine& machine, int busy_cores, bool quick) {
+  for (const plan::Settings& settings : workouts(quick)) measure_workout(machine, settings, busy_cores, quick);
+}
+
+void measure_team(sim::Machine& machine) {
+  if (machine.cores == 1) return;
+  const plan::Settings settings = workouts(true)[3];
+  const double efficiency = team_seconds(settings, 1) / team_seconds(settings, machine.cores) / machine.cores;
+  machine.team_efficiency = {efficiency, "measured in training steps of one rank"};
+}
+
+void measure_handovers(sim::Machine& machine, int ranks) {
+  Handovers handovers;
+  run_local_ranks(ranks, [&](comm::Communicator& communicator) {
+    Trainee trainee(sharded_workout(ranks), communicator, 1);
+    for (int step = 0; step < 10; ++step) {
+      const auto events = trainee.step();
+      if (step > 0 && communicator.rank() == 0) handovers.add(trainee.plan(), events);
+      communicator.barrier();
+    }
+  });
+  const std::string source = fmt::format("measured in training steps of {} ranks", ranks);
+  machine.handover_next_s = {median(handovers.next), source};
+  machine.handover_wake_s = {median(handovers.wake), source};
+}
+
+void measure_process(sim::Machine& machine) {
+  run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
+    Trainee trainee(sharded_workout(1), communicator, 1);
+    trainee.step();
+    machine.process_base_bytes = {static_cast<double>(resident_bytes() - trainee.arena_bytes()),
+                                  "measured: resident memory besides the arena"};
+  });
+}
+
+}  // namespace foreshard::calibrate

@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "sim/machine.hpp"
+
+namespace foreshard::calibrate {
+
+/// Runs the workouts on `busy_cores` threads at once, each a training of one rank on one core, and adds what their
+/// kernels took to the machine.
+void measure_kernels(sim::Machine& machine, int busy_cores, bool quick);
+
+/// Runs one workout on a team of all cores: sets the team's efficiency.
+void measure_team(sim::Machine& machine);
+
+/// Trains on `ranks` local ranks: sets the times between ops.
+void measure_handovers(sim::Machine& machine, int ranks);
+
+/// Trains once, then sets the resident memory that is not the arena's. First of all, before other memory is used.
+void measure_process(sim::Machine& machine);
+
+}  // namespace foreshard::calibrate

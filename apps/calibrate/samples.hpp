@@ -1,0 +1,44 @@
+#pragma once
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "sim/machine.hpp"
+#include "trace/recorder.hpp"
+
+namespace foreshard::calibrate {
+
+/// The middle one; 0 of none.
+double median(std::vector<double> values);
+
+/// Durations of a plan's ops over several runs of the same step.
+class Samples {
+ public:
+  explicit Samples(const plan::Plan& plan) : plan_(plan), seconds_(plan.ops.size()) {}
+
+  /// Events of one step of one rank.
+  void add(const std::vector<trace::Event>& events);
+
+  /// Adds what kernels took to `tables` of `busy_cores`: for each kind and size the mean over its ops of each op's
+  /// median.
+  void add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source) const;
+
+  /// Sum over the compute ops of their medians, in seconds.
+  double compute_seconds() const;
+
+ private:
+  const plan::Plan& plan_;
+  std::vector<std::vector<double>> seconds_;  ///< by op
+};
+
+/// Times in seconds between what an op had to await and its start.
+struct Handovers {
+  std::vector<double> next;  ///< the op before on its lane ended last
+  std::vector<double> wake;  ///< an op of another lane ended last
+
+  /// Events of one step of one rank; only segments that run once are looked at.
+  void add(const plan::Plan& plan, const std::vector<trace::Event>& events);
+};
+
+}  // namespace foreshard::calibrate

@@ -1,0 +1,53 @@
+#include "apps/calibrate/workout.hpp"
+
+namespace foreshard::calibrate {
+namespace {
+
+struct Spec {
+  std::int64_t layers, width, heads, vocab_size, batch, seq;
+  int micro_batches = 1;
+  double dropout = 0;
+};
+
+plan::Settings settings_of(const Spec& spec, int ranks) {
+  plan::Settings settings;
+  settings.model = {.layers = spec.layers,
+                    .width = spec.width,
+                    .heads = spec.heads,
+                    .vocab_size = spec.vocab_size,
+                    .max_seq_len = spec.seq,
+                    .dropout = spec.dropout};
+  settings.batch = {.batch = spec.batch, .seq = spec.seq};
+  settings.mesh = {1, 1, ranks};
+  settings.schedule.micro_batches = spec.micro_batches;
+  return settings;
+}
+
+constexpr Spec quick_specs[] = {{4, 64, 4, 256, 2, 64, 2, 0.1}, {4, 128, 4, 512, 8, 128},  {6, 128, 2, 1024, 1, 512},
+                                {4, 256, 8, 4096, 2, 256},      {3, 512, 8, 8000, 1, 512}, {1, 768, 12, 16000, 1, 256}};
+constexpr Spec more_specs[] = {
+    {4, 320, 5, 1500, 4, 192, 2, 0.1}, {2, 512, 8, 12000, 1, 1024}, {1, 1024, 16, 32000, 1, 512}};
+
+}  // namespace
+
+std::vector<plan::Settings> workouts(bool quick) {
+  std::vector<plan::Settings> all;
+  for (const Spec& spec : quick_specs) all.push_back(settings_of(spec, 1));
+  if (quick) return all;
+  for (const Spec& spec : more_specs) all.push_back(settings_of(spec, 1));
+  return all;
+}
+
+plan::Settings sharded_workout(int ranks) { return settings_of(quick_specs[1], ranks); }
+
+train::Batch batch_of(const plan::Settings& settings) {
+  train::Batch batch;
+  const std::int64_t count = settings.batch.batch * settings.batch.seq * settings.schedule.micro_batches;
+  const auto token = [&](std::int64_t i) {
+    return static_cast<std::int32_t>((i * 2654435761 >> 7) % settings.model.vocab_size);
+  };
+  for (std::int64_t i = 0; i < count; ++i) batch.tokens.push_back(token(i)), batch.targets.push_back(token(i + 1));
+  return batch;
+}
+
+}  // namespace foreshard::calibrate
