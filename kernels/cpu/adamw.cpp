@@ -3,8 +3,6 @@
 #include "kernels/cpu/kernels.hpp"
 #include "kernels/cpu/team.hpp"
 
-#pragma GCC optimize("no-math-errno")  // lets the compiler vectorise the root; changes no number
-
 namespace foreshard::kernels::cpu {
 namespace {
 

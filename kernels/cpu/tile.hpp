@@ -23,24 +23,29 @@ struct Target {
 
 inline constexpr std::int64_t tile_rows = 8;
 
-/// `rows`·`vectors` sums are held in registers for the whole depth.
+/// `rows`·`vectors` sums are held in registers for the whole depth; the loops over them are unrolled for that.
 template <int rows, int vectors>
 void tile(std::int64_t depth, Left a, Right b, Target c, bool accumulate) {
-  Vec s[rows][vectors] = {};
-  if (accumulate) {
-    for (int i = 0; i < rows; ++i) {
-      for (int v = 0; v < vectors; ++v) s[i][v] = load(c.data + i * c.row + v * lanes);
-    }
+  Vec s[rows][vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) s[i][v] = accumulate ? load(c.data + i * c.row + v * lanes) : Vec{};
   }
   for (std::int64_t l = 0; l < depth; ++l) {
     Vec right[vectors];
+#pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) right[v] = load(b.data + l * b.depth + v * lanes);
+#pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
       const Vec left = broadcast(a.data[i * a.row + l * a.depth]);
+#pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) s[i][v] = fma(left, right[v], s[i][v]);
     }
   }
+#pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) {
+#pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) store(c.data + i * c.row + v * lanes, s[i][v]);
   }
 }

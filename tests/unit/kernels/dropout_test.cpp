@@ -17,7 +17,7 @@ TEST(Dropout, IsTheSameInBothBackends) {
   const auto cpu = make_cpu(), reference = make_reference();
   const Floats x = Floats::random(5000, 1);
   for (const float probability : {0.0F, 1e-9F, 0.1F, 0.5F, 0.3333333F, 0.999999F, 1.0F}) {
-    for (const std::uint64_t first : {0, 1, 3, 4, 66}) {
+    for (const std::uint64_t first : {0ULL, 1ULL, 3ULL, 4ULL, 66ULL, (1ULL << 34) - 96}) {
       for (const std::int64_t count : {0, 1, 3, 64, 65, 5000}) {
         const Dropout o{count, probability, 42, 7, first};
         EXPECT_EQ(dropped(*cpu, o, x).data, dropped(*reference, o, x).data)
