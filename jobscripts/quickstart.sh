@@ -29,9 +29,11 @@ refresh_package_lists() { [[ $(id -u) -eq 0 ]] && apt-get update -q >/dev/null 2
 get_text() {
   local scratch
   scratch=$(mktemp -d)
+  source="The Devil's Dictionary (Bierce, 1911), Debian package dict-devil" licence='public domain'
   if fetch_devil "$scratch" || { refresh_package_lists && fetch_devil "$scratch"; }; then
-    echo "The Devil's Dictionary, $(stat -c %s "$out/text.txt") bytes, public domain"
+    echo "$source, $(stat -c %s "$out/text.txt") bytes, $licence"
   else
+    source='/usr/share/common-licenses' licence='verbatim copying only'
     echo "No network? Using the licence texts of this system instead of Debian's package dict-devil."
     find /usr/share/common-licenses -type f -print0 | sort -z | xargs -0 cat >"$out/text.txt"
   fi
@@ -55,7 +57,8 @@ cmake --build --preset default -j"$(nproc)"
 section 'Data'
 mkdir -p "$out"
 get_text
-show $bin/foreshard-data make --text "$out/text.txt" --out "$out/text" --val-fraction 0.1 --force | tee "$out/data.log"
+show $bin/foreshard-data make --text "$out/text.txt" --out "$out/text" --val-fraction 0.1 --source "$source" --licence "$licence" --force \
+  | tee "$out/data.log"
 
 section 'Measure this machine'
 show mpirun -n $ranks $bin/foreshard-calibrate --quick --out "$out/machine.json"
@@ -72,8 +75,8 @@ run=$(readlink -f "$out/train/latest")
 section 'Compare'
 agreement='within tolerance'
 show $bin/foreshard-compare "$run/trace.h5" "$out/predicted.h5" || agreement='outside tolerance (a busy machine? see the table above)'
-show $bin/foreshard-trace export "$run/trace.h5" --perfetto "$out/measured.json"
-show $bin/foreshard-trace export "$out/predicted.h5" --perfetto "$out/predicted.json"
+show $bin/foreshard-trace export "$run/trace.h5" --perfetto "$out/measured.json" --force
+show $bin/foreshard-trace export "$out/predicted.h5" --perfetto "$out/predicted.json" --force
 
 section 'Done'
 loss=$(final_loss "$run/metrics.jsonl")
