@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -67,6 +69,12 @@ Failure failure_of_current_exception(std::string_view program) {
   }
 }
 
+/// What all ranks see alike, the first prints; the others leave it the time, since the launcher ends all when one ends.
+void report(std::string_view program, const Failure& failure) {
+  if (failure.code != ExitCode::usage || launch_rank() == 0) return print(program, failure);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+}
+
 }  // namespace
 
 int run_main(std::string_view program, const std::function<int()>& body, const std::function<void(int)>& on_failure) {
@@ -75,7 +83,7 @@ int run_main(std::string_view program, const std::function<int()>& body, const s
   } catch (...) {
     const Failure failure = failure_of_current_exception(program);
     const int code = static_cast<int>(failure.code);
-    if (failure.code != ExitCode::usage || launch_rank() == 0) print(program, failure);
+    report(program, failure);
     if (on_failure) on_failure(code);
     return code;
   }
