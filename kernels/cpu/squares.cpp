@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/kernels.hpp"
@@ -19,17 +20,31 @@ double leaf_sum(const float* x) {
   return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
-constexpr std::int64_t carry_leaves = std::int64_t{1} << 20;  // far fewer than the words hold
+constexpr int chains = 4;                                     // sums side by side: an addition waits for the last
+constexpr std::int64_t carry_leaves = std::int64_t{1} << 26;  // of a chain; far fewer than its words hold
+
+void add_whole_leaves(std::int64_t leaves, const float* x, ExactWords sum) {
+  std::int64_t words[chains][ExactSum::words] = {};
+  std::int64_t leaf = 0;
+  for (; leaf + chains <= leaves; leaf += chains) {
+    for (int c = 0; c < chains; ++c) add_exact_here(words[c], leaf_sum(x + 8 * (leaf + c)));
+  }
+  for (; leaf < leaves; ++leaf) add_exact_here(words[0], leaf_sum(x + 8 * leaf));
+  for (auto& chain : words) {
+    carry_exact(chain);
+    for (int w = 0; w < ExactSum::words; ++w) sum[w] += chain[w];
+  }
+  carry_exact(sum);
+}
 
 }  // namespace
 
 void add_squares(std::int64_t count, const float* x, ExactWords sum) {
-  std::int64_t i = 0, leaves = 0;
-  for (; i + 8 <= count; i += 8) {
-    add_exact(sum, leaf_sum(x + i));
-    if (++leaves % carry_leaves == 0) carry_exact(sum);
+  const std::int64_t leaves = count / 8;
+  for (std::int64_t leaf = 0; leaf < leaves; leaf += carry_leaves) {
+    add_whole_leaves(std::min(carry_leaves, leaves - leaf), x + 8 * leaf, sum);
   }
-  if (i < count) add_exact(sum, last_leaf_of_squares(x + i, count - i));
+  if (count % 8 != 0) add_exact(sum, last_leaf_of_squares(x + 8 * leaves, count % 8));
   carry_exact(sum);
 }
 
