@@ -51,8 +51,7 @@ void CpuExecutor::begin_step(const plan::Plan& plan, const exec::StepContext& co
 }
 
 LaneThread& CpuExecutor::thread_of(Lane lane) {
-  const Lane shared = lane != Lane::compute && options_.one_communication_thread ? Lane::gather : lane;
-  auto& thread = threads_[static_cast<std::size_t>(shared)];
+  auto& thread = threads_[static_cast<std::size_t>(lane)];
   if (!thread) thread = std::make_unique<LaneThread>([this](const Task& task) { run(task); });
   return *thread;
 }
@@ -91,6 +90,7 @@ void CpuExecutor::run(const Task& task) {
 
 void CpuExecutor::execute(const Task& task) {
   const Op& op = *task.instance.op;
+  if (options_.before_op) options_.before_op(op);
   const std::uint64_t received = recorder_ ? received_bytes(op.kind) : 0;
   const std::int64_t start_ns = recorder_ ? now_ns() : 0;
   if (is_collective(op.kind)) {

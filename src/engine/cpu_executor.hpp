@@ -14,10 +14,11 @@
 namespace foreshard::engine {
 
 struct CpuOptions {
-  int threads = 1;                        ///< of the compute lane's OpenMP team
-  bool one_communication_thread = false;  ///< all communication lanes share a thread, in list order
+  int threads = 1;  ///< of the compute lane's OpenMP team
   /// Called once, by the lane whose op failed first, before anybody is told; should free the other ranks from waiting.
   std::function<void(std::exception_ptr)> on_failure = [](std::exception_ptr) {};
+  /// Called on the op's lane before it runs; for tests that delay lanes.
+  std::function<void(const plan::Op&)> before_op;
 };
 
 /// Carries out the plans of one rank on its processor cores: a thread per lane, kernels on the compute lane's team,

@@ -30,7 +30,10 @@ std::int64_t count_of(const Sizes& s) { return s.rows * s.cols; }
 
 void* Dispatch::bytes(const Operand& operand) {
   if (!operand.present()) return nullptr;
-  return arena_.at(plan_.buffers[operand.buffer.value].offset_bytes + operand.offset_bytes, operand.size_bytes);
+  const plan::Buffer& buffer = plan_.buffers[operand.buffer.value];
+  FORESHARD_EXPECT(operand.offset_bytes + operand.size_bytes <= buffer.size_bytes,
+                   "an operand reaches beyond its buffer");
+  return arena_.at(buffer.offset_bytes, buffer.size_bytes) + operand.offset_bytes;
 }
 
 kernels::Const Dispatch::in(const Op& op, std::size_t index) {
@@ -114,6 +117,14 @@ void Dispatch::linear_weight_grad(const Op& op) {
   const Sizes& s = op.sizes;
   kernels_.matmul({.m = s.cols, .n = s.inner, .k = s.rows, .transpose_a = true, .accumulate = op.accumulate}, in(op, 0),
                   in(op, 1), {}, out(op, 0));
+}
+
+/// A position table may have more rows than the sequence is long.
+void Dispatch::embedding_backward(const Op& op) {
+  kernels::Embedding embedding = embedding_of(op.sizes);
+  const Operand& table = plan_.outputs(op)[1];
+  embedding.positions = table.size_bytes / (op.sizes.cols * size_bytes(table.dtype));
+  kernels_.embedding_backward(embedding, op.accumulate, in(op, 0), in(op, 1), out(op, 0), out(op, 1));
 }
 
 /// Elements are numbered over the whole micro-batch of all ranks, so that the mask does not depend on who computes a

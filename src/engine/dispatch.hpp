@@ -23,6 +23,7 @@ class Dispatch {
   void linear(const plan::Op& op);
   void linear_input_grad(const plan::Op& op);
   void linear_weight_grad(const plan::Op& op);
+  void embedding_backward(const plan::Op& op);
   void dropout(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void load_batch(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void zero_fill(const plan::Op& op);

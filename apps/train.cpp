@@ -1,0 +1,75 @@
+// foreshard-train: trains a GPT with fully sharded data parallelism on the ranks of an MPI job.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/run_main.hpp"
+#include "comm/mpi_communicator.hpp"
+#include "train/trainer.hpp"
+
+namespace {
+
+using namespace foreshard;
+
+Config make_config() {
+  Config config("foreshard-train", "Trains a GPT with fully sharded data parallelism, one rank per MPI process.");
+  config.example(
+      "mpirun -n 2 foreshard-train --model.preset=byte-small --data.path='data/text_train.bin' --train.steps=200");
+  config.example("srun -n 16 foreshard-train --config job.ini --parallel.strategy=full_shard");
+  plan::add_plan_keys(config);
+  train::add_train_keys(config);
+  config.ignore({"parallel.world_size", "machine.", "runtime."});
+  return config;
+}
+
+/// Ranks of the job as the launcher says, before MPI starts; 1 if it says nothing.
+int announced_world_size() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* value = std::getenv(name)) return std::max(1, std::atoi(value));
+  return 1;
+}
+
+void expect_world_size(int announced, int real) {
+  if (announced == real) return;
+  throw InputError(ExitCode::usage, fmt::format("the launcher announced {} ranks, but MPI has {}: each process would "
+                                                "train alone; start with mpirun, or with srun --mpi=pmix",
+                                                announced, real));
+}
+
+/// One rank failing ends all: the first failing lane prints why, then the job is aborted.
+void end_job(std::exception_ptr error) {
+  std::exit(run_main(
+      "foreshard-train", [&]() -> int { std::rethrow_exception(error); },
+      [](int code) { comm::MpiSession::abort(code); }));
+}
+
+int run(int argc, char** argv) {
+  Config config = make_config();
+  config.parse(argc, argv);
+  if (answered(config)) return 0;
+  const int announced = announced_world_size();
+  const plan::Settings plan_settings = plan::read_settings(config, announced);
+  const train::TrainSettings train_settings = train::read_train_settings(config);
+
+  const std::vector<std::string> command_line(argv, argv + argc);
+  const comm::MpiSession mpi(argc, argv);
+  const auto communicator = comm::make_mpi({.shared_memory = config.get<std::string>("comm.backend") != "messages"});
+  set_log_rank(communicator->rank());
+  log_info("mpi          thread level {}", mpi.thread_level());
+  expect_world_size(announced, communicator->size());
+  train::Trainer(config, plan_settings, train_settings, *communicator, command_line, end_job).run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return foreshard::run_main(
+      "foreshard-train", [&] { return run(argc, argv); },
+      [](int code) {
+        if (code != static_cast<int>(foreshard::ExitCode::usage)) foreshard::comm::MpiSession::abort(code);
+      });
+}

@@ -1,0 +1,11 @@
+#pragma once
+#include <cstdint>
+
+namespace foreshard {
+
+/// Resident memory of this process in bytes, pages that it shares with other processes counted in equal parts (Pss of
+/// /proc/self/smaps_rollup): the sum over the ranks of a node is what the node really holds. 0 where the system does
+/// not say.
+std::int64_t resident_bytes();
+
+}  // namespace foreshard

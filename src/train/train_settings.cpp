@@ -1,0 +1,93 @@
+#include "train/train_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.hpp"
+
+namespace foreshard::train {
+namespace {
+
+/// "A:B", both ends included; either may be missing.
+std::pair<std::int64_t, std::int64_t> read_step_range(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto number = [&](std::string_view part, std::int64_t absent) {
+    std::int64_t value = absent;
+    const auto end = std::from_chars(part.data(), part.data() + part.size(), value).ptr;
+    if (end != part.data() + part.size()) value = -1;
+    return value;
+  };
+  const std::int64_t first = number(std::string_view(text).substr(0, colon), 1);
+  const std::int64_t last =
+      colon == std::string::npos ? first : number(std::string_view(text).substr(colon + 1), INT64_MAX);
+  if (first < 1 || last < first)
+    throw InputError(
+        ExitCode::usage,
+        fmt::format("trace.steps is '{}', expected FIRST:LAST with 1 <= FIRST <= LAST, for example 1:200", text));
+  return {first, last};
+}
+
+}  // namespace
+
+void add_train_keys(Config& config) {
+  config.add("train.steps", 100, "optimizer steps", {.unit = "steps", .min = 1});
+  config.add("train.seed", 1234, "decides initial values, dropout and shuffling");
+  config.add("train.max_norm", 1.0, "clip the global gradient norm to this; 0 = never", {.min = 0});
+  config.add("optimizer.name", std::string("adamw"), "optimizer", {.choices = {"adamw"}});
+  config.add("optimizer.beta1", 0.9, "decay of the first moment", {.min = 0, .max = 1});
+  config.add("optimizer.beta2", 0.95, "decay of the second moment", {.min = 0, .max = 1});
+  config.add("optimizer.eps", 1e-8, "added to the root of the second moment", {.min = 0});
+  config.add("optimizer.weight_decay", 0.1, "of parameters with two or more dimensions", {.min = 0});
+  add_lr_keys(config);
+  config.add("data.path", std::string(), "training shards (glob), as foreshard-data makes them");
+  config.add("data.val_path", std::string(), "validation shards (glob); empty = no validation");
+  config.add("data.shuffle", false, "shuffle the rows of each epoch");
+  config.add("validation.freq", 100, "validate every so many steps, and at the end; 0 = never",
+             {.unit = "steps", .min = 0});
+  config.add("validation.batches", 20, "batches of one validation, at most; 0 = all", {.min = 0});
+  config.add("metrics.log_freq", 10, "print a line every so many steps", {.unit = "steps", .min = 1});
+  config.add("trace.enable", true, "write a trace");
+  config.add("trace.file", std::string(), "where to; empty = trace.h5 in the run folder");
+  config.add("trace.steps", std::string("1:200"), "steps that are recorded, FIRST:LAST");
+  config.add("trace.flush_steps", 20, "steps between two flushes to disk", {.unit = "steps", .min = 1});
+  config.add("run.dir", std::string("runs"), "folder of run folders");
+  config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");
+  config.add("engine.threads", 0, "compute threads of a rank; 0 = cores of the node / its ranks",
+             {.unit = "threads", .min = 0});
+  config.add("comm.backend", std::string("auto"),
+             "auto and mpi: MPI, through shared memory inside a node; messages: MPI without it",
+             {.choices = {"auto", "mpi", "messages"}});
+}
+
+TrainSettings read_train_settings(const Config& config) {
+  TrainSettings s;
+  s.steps = config.get<std::int64_t>("train.steps");
+  s.seed = static_cast<std::uint64_t>(config.get<std::int64_t>("train.seed"));
+  s.optimizer = {.beta1 = config.get<double>("optimizer.beta1"),
+                 .beta2 = config.get<double>("optimizer.beta2"),
+                 .epsilon = config.get<double>("optimizer.eps"),
+                 .weight_decay = config.get<double>("optimizer.weight_decay"),
+                 .max_norm = config.get<double>("train.max_norm")};
+  s.schedule = read_lr_schedule(config, s.steps);
+  s.data_path = config.get<std::string>("data.path");
+  s.validation_path = config.get<std::string>("data.val_path");
+  s.shuffle = config.get<bool>("data.shuffle");
+  s.validation_freq = config.get<std::int64_t>("validation.freq");
+  s.validation_batches = config.get<std::int64_t>("validation.batches");
+  s.log_freq = config.get<std::int64_t>("metrics.log_freq");
+  s.trace = config.get<bool>("trace.enable");
+  s.trace_file = config.get<std::string>("trace.file");
+  std::tie(s.trace_first, s.trace_last) = read_step_range(config.get<std::string>("trace.steps"));
+  s.trace_flush_steps = config.get<std::int64_t>("trace.flush_steps");
+  s.run_dir = config.get<std::string>("run.dir");
+  s.run_name = config.get<std::string>("run.name");
+  s.threads = config.get<int>("engine.threads");
+  if (s.data_path.empty())
+    throw InputError(ExitCode::usage,
+                     "data.path is not given: name the training shards, for example --data.path='data/text_train.bin' "
+                     "(make them with foreshard-data)");
+  return s;
+}
+
+}  // namespace foreshard::train

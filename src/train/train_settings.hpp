@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/config.hpp"
+#include "plan/settings.hpp"
+#include "train/lr_schedule.hpp"
+#include "train/training_rank.hpp"
+
+namespace foreshard::train {
+
+/// What a training run needs besides its plan.
+struct TrainSettings {
+  std::int64_t steps = 0;
+  std::uint64_t seed = 0;
+  OptimizerSettings optimizer;
+  LrSchedule schedule;
+  std::string data_path, validation_path;  ///< globs; no validation where empty
+  bool shuffle = false;
+  std::int64_t validation_freq = 0, validation_batches = 0;
+  std::int64_t log_freq = 1;
+  bool trace = true;
+  std::string trace_file;                        ///< empty: in the run folder
+  std::int64_t trace_first = 1, trace_last = 0;  ///< steps that are recorded
+  std::int64_t trace_flush_steps = 20;
+  std::string run_dir, run_name;
+  int threads = 0;  ///< per rank; 0: the node's cores divided by its ranks
+};
+
+/// Declares the keys of training: train.*, optimizer.*, lr_scheduler.*, data.*, validation.*, metrics.*, trace.*,
+/// run.*, engine.*.
+void add_train_keys(Config& config);
+
+/// Throws InputError(usage) naming every key that does not fit.
+TrainSettings read_train_settings(const Config& config);
+
+}  // namespace foreshard::train

@@ -1,0 +1,297 @@
+#include "train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/process_memory.hpp"
+#include "base/units.hpp"
+#include "plan/print.hpp"
+#include "train/agreement.hpp"
+
+namespace foreshard::train {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+double unix_time_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+trace::CollectiveTotal difference(const comm::Count& after, const comm::Count& before) {
+  return {after.calls - before.calls, after.payload_bytes - before.payload_bytes,
+          after.received_bytes - before.received_bytes};
+}
+
+nlohmann::json json_of(const trace::CollectiveTotal& total) {
+  return {{"count", total.count}, {"bytes", total.payload_bytes}, {"received_bytes", total.received_bytes}};
+}
+
+/// Host names by rank, on rank 0.
+std::vector<std::string> gather_hosts(comm::Communicator& communicator) {
+  std::vector<std::string> hosts;
+  const std::string host = host_name();
+  for (const auto& bytes : communicator.gather(std::as_bytes(std::span(host))))
+    hosts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return hosts;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSettings& train,
+                 comm::Communicator& communicator, std::vector<std::string> command_line,
+                 std::function<void(std::exception_ptr)> on_failure)
+    : config_(config),
+      plan_settings_(plan),
+      settings_(train),
+      communicator_(communicator),
+      kernels_(kernels::make_cpu()) {
+  together(communicator_, [&] {
+    data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), stream_options());
+    if (!settings_.validation_path.empty())
+      validation_ = std::make_unique<ValidationStream>(shard_paths(settings_.validation_path), stream_options());
+  });
+  base_rss_bytes_ = resident_bytes();
+  rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, *kernels_, settings_.optimizer,
+                cpu_options(std::move(on_failure)));
+  const std::string command = joined(command_line);
+  together(communicator_, [&] { open_run(std::move(command_line)); });
+  if (settings_.trace) open_trace(command);
+}
+
+StreamOptions Trainer::stream_options() const {
+  return {.vocab_size = plan_settings_.model.vocab_size,
+          .seq_len = plan_settings_.batch.seq,
+          .local_batch = plan_settings_.batch.batch,
+          .micro_batches = plan_settings_.schedule.micro_batches,
+          .rank = communicator_.rank(),
+          .world_size = communicator_.size(),
+          .shuffle = settings_.shuffle,
+          .seed = settings_.seed};
+}
+
+engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> on_failure) const {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return {.threads = settings_.threads > 0 ? settings_.threads : std::max(1, cores / communicator_.node_size()),
+          .on_failure = std::move(on_failure)};
+}
+
+void Trainer::open_run(std::vector<std::string> command_line) {
+  const std::vector<std::string> hosts = gather_hosts(communicator_);
+  if (!leads()) return;
+  folder_.emplace(settings_.run_dir, settings_.run_name);
+  folder_->write_config(config_.resolved_ini());
+  record_.emplace(folder_->file("run.json"), folder_->run_id(), std::move(command_line), hosts);
+  record_->write();
+  metrics_.emplace(folder_->file("metrics.jsonl"), folder_->run_id());
+  log_.open(folder_->file("main.log"));
+  std::ofstream(folder_->file("plan.txt")) << plan::order_text(rank_->plan()) << "\n\n"
+                                           << plan::plan_text(rank_->plan());
+}
+
+void Trainer::open_trace(const std::string& command_line) {
+  const std::int64_t unix_ns = static_cast<std::int64_t>(unix_time_s() * 1e9);
+  const trace::RunInfo run{.run_id = folder_ ? folder_->run_id() : "",
+                           .command_line = command_line,
+                           .config_json = config_.to_json().dump(),
+                           .world_size = communicator_.size(),
+                           .time_origin_unix_ns = unix_ns - now_ns()};
+  std::vector<trace::RankInfo> ranks;
+  const auto hosts = gather_hosts(communicator_);
+  const auto local_ranks = communicator_.all_gather_u64(static_cast<std::uint64_t>(communicator_.node_rank()));
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank)
+    ranks.push_back({.host = hosts[rank], .local_rank = static_cast<std::int32_t>(local_ranks[rank])});
+  const std::string path =
+      settings_.trace_file.empty() && folder_ ? folder_->file("trace.h5").string() : settings_.trace_file;
+  together(communicator_, [&] { trace_.emplace(communicator_, path, run, rank_->plan(), ranks); });
+}
+
+void Trainer::introduce() const {
+  const plan::Plan& plan = rank_->plan();
+  log_info("model        {} parameters in {} units, {} layers, width {}, {} heads, vocabulary {}",
+           count_text(plan.parameters), plan.units.size(), plan_settings_.model.layers, plan_settings_.model.width,
+           plan_settings_.model.heads, plan_settings_.model.vocab_size);
+  log_info("ranks        {} over {}, shard degree {}, {} on this node", communicator_.size(), communicator_.transport(),
+           plan.mesh.shard_degree(), communicator_.node_size());
+  log_info("step         {} tokens: {} micro-batches of {} x {} tokens on each rank",
+           count_text(plan_settings_.step_tokens()), plan.micro_batches, plan_settings_.batch.batch,
+           plan_settings_.batch.seq);
+  log_info("plan         {} ops, arena {} a rank, hash {:016x}", plan.ops.size(), bytes_text(plan.arena_bytes),
+           plan::hash_of(plan));
+  log_info("data         {} tokens, {} steps an epoch", count_text(data_->tokens()),
+           count_text(data_->steps_per_epoch()));
+  for (const std::string& line : config_.overrides()) log_info("{}", line);
+  if (folder_) log_info("run folder   {}", folder_->path().string());
+}
+
+void Trainer::run() {
+  if (leads()) introduce();
+  began_ns_ = now_ns();
+  for (std::int64_t i = 1; i <= settings_.steps; ++i) step(i);
+  finish();
+}
+
+void Trainer::step(std::int64_t step) {
+  const std::int64_t data_began_ns = now_ns();
+  data_->read(step, batch_);
+  const double data_s = static_cast<double>(now_ns() - data_began_ns) * 1e-9;
+  const comm::Counters before = communicator_.counters();
+  const bool traced = trace_ && step >= settings_.trace_first && step <= settings_.trace_last;
+  const StepResult result =
+      rank_->step(step, learning_rate(settings_.schedule, step), batch_, traced ? &recorder_ : nullptr);
+  count_collectives(before);
+  if (traced) {
+    std::vector<trace::Event> events = recorder_.take();
+    totals_ = trace::totals_of(events, rank_->plan(), result.duration_ns);
+    if (step > 1) exposed_s_.push_back(totals_.exposed_ns * 1e-9);
+    trace_->add(step, result, rank_->plan().micro_batch_tokens * rank_->plan().micro_batches, std::move(events),
+                rank_->arena());
+  }
+  if (step > 1 || settings_.steps == 1) step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
+  expect_finite(step, result);
+  if (leads()) report(metrics_of(step, result, data_s));
+  if (validates_after(step)) validate(step);
+  if (trace_ && step % settings_.trace_flush_steps == 0 && step < settings_.trace_last + settings_.trace_flush_steps)
+    trace_->flush();
+}
+
+void Trainer::expect_finite(std::int64_t step, const StepResult& result) const {
+  if (result.valid_tokens == 0 || (std::isfinite(result.loss) && std::isfinite(result.grad_norm))) return;
+  throw InputError(
+      ExitCode::runtime_failure,
+      fmt::format("step {}: the loss is {} and the gradient norm {}: training has diverged; lower optimizer.lr ({}) or "
+                  "train.max_norm ({}), or look at the data",
+                  step, result.loss, result.grad_norm, settings_.schedule.peak, settings_.optimizer.max_norm));
+}
+
+/// Model FLOPs of one step of one rank: (6·N + 12·layers·width·seq)·tokens, as in the PaLM paper's appendix B.
+double Trainer::flops_per_step() const {
+  const model::GptConfig& m = plan_settings_.model;
+  const double per_token = 6.0 * static_cast<double>(rank_->plan().parameters) +
+                           12.0 * static_cast<double>(m.layers * m.width * plan_settings_.batch.seq);
+  return per_token * static_cast<double>(rank_->plan().micro_batch_tokens * rank_->plan().micro_batches);
+}
+
+StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, double data_s) const {
+  const double step_s = static_cast<double>(result.duration_ns) * 1e-9;
+  const auto tokens = static_cast<double>(plan_settings_.step_tokens());
+  StepMetrics m{.step = step,
+                .time_unix_s = unix_time_s(),
+                .wall_s = static_cast<double>(now_ns() - began_ns_) * 1e-9,
+                .loss = result.loss,
+                .grad_norm = result.grad_norm};
+  m.lr = learning_rate(settings_.schedule, step);
+  m.tokens_seen = step * plan_settings_.step_tokens();
+  m.step_s = step_s;
+  m.tps_global = tokens / step_s;
+  m.tps_device = m.tps_global / communicator_.size();
+  m.tflops_device = flops_per_step() / step_s * 1e-12;
+  m.mem_active_peak_bytes = static_cast<double>(rank_->arena().high_water_bytes());
+  m.mem_reserved_peak_bytes = static_cast<double>(rank_->arena().size_bytes());
+  m.data_s = data_s;
+  m.warmup = step == 1;
+  if (trace_ && step >= settings_.trace_first && step <= settings_.trace_last) {
+    m.compute_s = totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::compute)] * 1e-9;
+    m.comm_s = (totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::gather)] +
+                totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::reduce)]) *
+               1e-9;
+    m.comm_exposed_s = totals_.exposed_ns * 1e-9;
+    m.idle_s = totals_.idle_ns * 1e-9;
+  }
+  return m;
+}
+
+void Trainer::report(const StepMetrics& metrics) {
+  timer_.add(metrics);
+  metrics_->write(metrics);
+  if (metrics.step % settings_.log_freq == 0 || metrics.step == 1 || metrics.step == settings_.steps)
+    print(console_line(metrics, settings_.steps, 0, timer_.eta_s(settings_.steps - metrics.step)));
+}
+
+bool Trainer::validates_after(std::int64_t step) const {
+  if (!validation_ || settings_.validation_freq == 0) return false;
+  return step % settings_.validation_freq == 0 || step == settings_.steps;
+}
+
+void Trainer::validate(std::int64_t step) {
+  const std::int64_t began_ns = now_ns();
+  const std::int64_t batches = settings_.validation_batches > 0
+                                   ? std::min(settings_.validation_batches, validation_->batches())
+                                   : validation_->batches();
+  double loss = 0, tokens = 0;
+  for (std::int64_t i = 0; i < batches; ++i) {
+    validation_->read(i, batch_);
+    const auto [sum, count] = rank_->evaluate(batch_);
+    loss += sum;
+    tokens += count;
+  }
+  if (!leads()) return;
+  const double seconds = static_cast<double>(now_ns() - began_ns) * 1e-9;
+  metrics_->write_validation(step, loss / tokens, seconds);
+  print(validation_line(step, loss / tokens, seconds));
+}
+
+void Trainer::count_collectives(const comm::Counters& before) {
+  const comm::Counters after = communicator_.counters();
+  collectives_ = {.all_gather = difference(after.all_gather, before.all_gather),
+                  .reduce_scatter = difference(after.reduce_scatter, before.reduce_scatter),
+                  .all_reduce = difference(after.all_reduce, before.all_reduce)};
+}
+
+std::int64_t Trainer::largest(std::int64_t value) const {
+  const auto values = communicator_.all_gather_u64(static_cast<std::uint64_t>(value));
+  return static_cast<std::int64_t>(std::ranges::max(values));
+}
+
+trace::Summary Trainer::summary() const {
+  const double step_time_s = trace::median(step_times_s_);
+  return {.collectives = collectives_,
+          .arena_bytes = largest(rank_->arena().high_water_bytes()),
+          .arena_touched_bytes = largest(rank_->arena().touched_bytes()),
+          .rss_bytes = largest(resident_bytes()),
+          .base_rss_bytes = largest(base_rss_bytes_),
+          .step_time_s = step_time_s,
+          .tflops_per_device = flops_per_step() / step_time_s * 1e-12,
+          .exposed_comm_s = exposed_s_.empty() ? unknown : trace::median(exposed_s_)};
+}
+
+void Trainer::finish() {
+  const trace::Summary s = summary();
+  communicator_.barrier();  // nobody lets go of memory while another still measures its own
+  if (trace_) trace_->close(s);
+  if (!leads()) return;
+  RunRecord& r = *record_;
+  r["parameters"] = rank_->plan().parameters;
+  r["world_size"] = communicator_.size();
+  r["shard_degree"] = rank_->plan().mesh.shard_degree();
+  r["arena_bytes"] = s.arena_bytes;
+  r["arena_touched_bytes"] = s.arena_touched_bytes;
+  r["rss_bytes"] = s.rss_bytes;
+  r["base_rss_bytes"] = s.base_rss_bytes;
+  r["step_time_s"] = s.step_time_s;
+  r["tflops_per_device"] = s.tflops_per_device;
+  r["exposed_comm_s"] = std::isfinite(s.exposed_comm_s) ? nlohmann::json(s.exposed_comm_s) : nlohmann::json();
+  r["collectives"] = {{"all_gather", json_of(s.collectives.all_gather)},
+                      {"reduce_scatter", json_of(s.collectives.reduce_scatter)},
+                      {"all_reduce", json_of(s.collectives.all_reduce)}};
+  r["plan_hash"] = fmt::format("{:016x}", plan::hash_of(rank_->plan()));
+  r["transport"] = communicator_.transport();
+  r.finish("done", 0);
+  log_info("done         median step {}, {:.4f} TFLOP/s a rank, arena {} of which touched {}, process {}; {}",
+           duration_text(s.step_time_s), s.tflops_per_device, bytes_text(s.arena_bytes),
+           bytes_text(s.arena_touched_bytes), bytes_text(s.rss_bytes), folder_->path().string());
+}
+
+void Trainer::print(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+  log_ << line << std::endl;
+}
+
+}  // namespace foreshard::train

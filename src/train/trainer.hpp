@@ -1,0 +1,74 @@
+#pragma once
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "trace/analysis.hpp"
+#include "train/metrics.hpp"
+#include "train/run_folder.hpp"
+#include "train/trace_sink.hpp"
+#include "train/train_settings.hpp"
+
+namespace foreshard::train {
+
+/// A whole training run of one rank: data, steps, validation, metrics, trace, run folder. Rank 0 writes and prints.
+class Trainer {
+ public:
+  /// Collective. Opens the data, makes the run folder, builds the plan. Throws InputError for what the user got wrong.
+  Trainer(const Config& config, const plan::Settings& plan, const TrainSettings& train,
+          comm::Communicator& communicator, std::vector<std::string> command_line,
+          std::function<void(std::exception_ptr)> on_failure);
+
+  /// Collective: all steps. Throws LibraryError, naming the step, if the loss or the gradient is no longer finite.
+  void run();
+
+ private:
+  bool leads() const { return communicator_.rank() == 0; }
+  StreamOptions stream_options() const;
+  engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure) const;
+  void open_run(std::vector<std::string> command_line);
+  void open_trace(const std::string& command_line);
+  void introduce() const;
+  void step(std::int64_t step);
+  void expect_finite(std::int64_t step, const StepResult& result) const;
+  StepMetrics metrics_of(std::int64_t step, const StepResult& result, double data_s) const;
+  void report(const StepMetrics& metrics);
+  void validate(std::int64_t step);
+  bool validates_after(std::int64_t step) const;
+  void count_collectives(const comm::Counters& before);
+  trace::Summary summary() const;
+  void finish();
+  void print(const std::string& line);
+  double flops_per_step() const;
+  std::int64_t largest(std::int64_t value) const;
+
+  const Config& config_;
+  plan::Settings plan_settings_;
+  TrainSettings settings_;
+  comm::Communicator& communicator_;
+  std::unique_ptr<kernels::Backend> kernels_;
+  std::unique_ptr<TokenStream> data_;
+  std::unique_ptr<ValidationStream> validation_;
+  std::int64_t base_rss_bytes_;
+  std::optional<TrainingRank> rank_;
+  trace::Recorder recorder_;
+  std::optional<TraceSink> trace_;
+
+  // On rank 0.
+  std::optional<RunFolder> folder_;
+  std::optional<RunRecord> record_;
+  std::optional<MetricsFile> metrics_;
+  std::ofstream log_;
+
+  Batch batch_;
+  StepTimer timer_;
+  std::int64_t began_ns_ = 0;
+  trace::Collectives collectives_;                // of the last step, counted
+  trace::StepTotals totals_;                      // of the last recorded step
+  std::vector<double> step_times_s_, exposed_s_;  // after warm-up
+};
+
+}  // namespace foreshard::train

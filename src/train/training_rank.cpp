@@ -1,0 +1,79 @@
+#include "train/training_rank.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.hpp"
+#include "base/exact_sum.hpp"
+#include "base/hash.hpp"
+#include "exec/run_plan.hpp"
+#include "train/agreement.hpp"
+#include "train/initial_values.hpp"
+
+namespace foreshard::train {
+
+TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed,
+                           comm::Communicator& communicator, kernels::Backend& kernels,
+                           const OptimizerSettings& optimizer, engine::CpuOptions options)
+    : communicator_(communicator),
+      seed_(seed),
+      optimizer_(optimizer),
+      graph_(model::build_gpt(settings.model, settings.batch, dtype)),
+      plan_(plan::build_plan(graph_, settings.mesh, settings.schedule)),
+      evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
+      arena_(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),
+      executor_(settings.mesh, communicator, arena_, kernels, std::move(options)) {
+  expect_same_plan(communicator, plan_);
+  expect_same_plan(communicator, evaluation_);
+  for (std::uint32_t unit = 0; unit < plan_.units.size(); ++unit)
+    fill_initial_shard(graph_, plan_, unit, communicator.rank(), seed, const_cast<void*>(parameter_shard(unit)));
+  communicator.barrier();
+}
+
+exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate, const Batch& batch) const {
+  return {.step = step,
+          .dropout_key = Hash().add(seed_).add(step).value(),
+          .learning_rate = learning_rate,
+          .beta1 = optimizer_.beta1,
+          .beta2 = optimizer_.beta2,
+          .epsilon = optimizer_.epsilon,
+          .weight_decay = optimizer_.weight_decay,
+          .max_norm = optimizer_.max_norm,
+          .tokens = batch.tokens,
+          .targets = batch.targets};
+}
+
+StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Batch& batch, trace::Recorder* recorder) {
+  const exec::StepContext now = context(step, learning_rate, batch);
+  StepResult result{.start_ns = now_ns()};
+  executor_.begin_step(plan_, now, recorder);
+  exec::run_plan(plan_, executor_);
+  result.duration_ns = now_ns() - result.start_ns;
+
+  const auto* loss = static_cast<const double*>(bytes_of(plan_.loss));
+  const std::span<const std::int64_t, exact_sum_words> norm(static_cast<const std::int64_t*>(bytes_of(plan_.norm)),
+                                                            exact_sum_words);
+  result.valid_tokens = loss[1];
+  result.loss = loss[0] / loss[1];
+  result.grad_norm = loss[1] > 0 ? std::sqrt(kernels::value_of(norm)) / loss[1] : 0;
+  return result;
+}
+
+std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
+  const exec::StepContext now = context(0, 0, batch);
+  executor_.begin_step(evaluation_, now, nullptr);
+  exec::run_plan(evaluation_, executor_);
+  const auto* loss = static_cast<const double*>(bytes_of(evaluation_.loss));
+  return {loss[0], loss[1]};
+}
+
+const void* TrainingRank::bytes_of(plan::BufferId buffer) {
+  const plan::Buffer& b = plan_.buffers[buffer.value];
+  return arena_.at(b.offset_bytes, b.size_bytes);
+}
+
+const void* TrainingRank::parameter_shard(std::uint32_t unit) { return bytes_of(plan_.units[unit].parameter_shard); }
+
+const void* TrainingRank::gradient_shard(std::uint32_t unit) { return bytes_of(plan_.units[unit].gradient_shard); }
+
+}  // namespace foreshard::train

@@ -1,0 +1,61 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "engine/cpu_executor.hpp"
+#include "kernels/backend.hpp"
+#include "plan/settings.hpp"
+#include "train/token_stream.hpp"
+
+namespace foreshard::train {
+
+struct OptimizerSettings {
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  double max_norm = 1.0;  ///< 0: no clipping
+};
+
+/// What one step achieved, the same on all ranks but for the times.
+struct StepResult {
+  double loss = 0;       ///< mean over the valid tokens of all ranks and micro-batches; NaN without any
+  double grad_norm = 0;  ///< of the mean gradient, before clipping
+  double valid_tokens = 0;
+  std::int64_t start_ns = 0, duration_ns = 0;
+};
+
+/// One rank of a training run: its plans, its arena with its shards, and the executor that carries the plans out.
+class TrainingRank {
+ public:
+  /// Collective. Builds the plans, makes sure that all ranks have the same (else throws, naming the first difference),
+  /// and fills this rank's shards with initial values.
+  TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed, comm::Communicator& communicator,
+               kernels::Backend& kernels, const OptimizerSettings& optimizer, engine::CpuOptions options);
+
+  /// Collective: optimizer step `step` ≥ 1 on this rank's micro-batches.
+  StepResult step(std::int64_t step, double learning_rate, const Batch& batch, trace::Recorder* recorder = nullptr);
+
+  /// Collective: {Σ losses, valid tokens} of one micro-batch of all ranks, with the parameters as they are.
+  std::pair<double, double> evaluate(const Batch& batch);
+
+  const plan::Plan& plan() const { return plan_; }
+  const model::Graph& graph() const { return graph_; }
+  const engine::Arena& arena() const { return arena_; }
+  /// This rank's shard of a unit's parameters: shard_elements of the plan's type.
+  const void* parameter_shard(std::uint32_t unit);
+  /// The same of the gradient of the last step: summed over tokens, not yet divided or clipped.
+  const void* gradient_shard(std::uint32_t unit);
+
+ private:
+  exec::StepContext context(std::int64_t step, double learning_rate, const Batch& batch) const;
+  const void* bytes_of(plan::BufferId buffer);
+
+  comm::Communicator& communicator_;
+  std::uint64_t seed_;
+  OptimizerSettings optimizer_;
+  model::Graph graph_;
+  plan::Plan plan_, evaluation_;
+  engine::Arena arena_;
+  engine::CpuExecutor executor_;
+};
+
+}  // namespace foreshard::train
