@@ -3,15 +3,19 @@
 #include <mutex>
 #include <thread>
 
+#include "apps/calibrate/process.hpp"
+
 namespace foreshard::calibrate {
 namespace {
 
-/// Runs work(i) on `count` threads; on_failure(i) frees the others from waiting.
+/// Runs work(i) on `count` threads, each bound to a core of its own, as a launcher does, if there are enough;
+/// on_failure(i) frees the others from waiting.
 void run_threads(int count, const std::function<void(int)>& work, const std::function<void(int)>& on_failure) {
   std::mutex mutex;
   std::exception_ptr error;
   const auto guarded = [&](int i) {
     try {
+      if (count > 1 && count <= online_cores()) use_core(i);
       work(i);
     } catch (...) {
       const std::lock_guard lock(mutex);

@@ -40,4 +40,13 @@ void use_all_cores() {
   sched_setaffinity(0, sizeof all, &all);  // the kernel drops cores that are not allowed
 }
 
+void use_core(int index) {
+  cpu_set_t allowed, one;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed) && index-- == 0) CPU_SET(core, &one);
+  if (CPU_COUNT(&one) == 1) sched_setaffinity(0, sizeof one, &one);
+}
+
 }  // namespace foreshard::calibrate

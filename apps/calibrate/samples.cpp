@@ -74,7 +74,7 @@ void Handovers::add(const plan::Plan& plan, const std::vector<trace::Event>& eve
       if (wait.on == plan::Wait::On::op && of_op[wait.index])
         awaited_ns = std::max(awaited_ns, end_of(*of_op[wait.index]));
     const std::int64_t ready_ns = std::max(lane_free_ns, awaited_ns);
-    if (ready_ns > 0)
+    if (ready_ns > 0 && op.lane == plan::Lane::compute)
       (awaited_ns > lane_free_ns ? wake : next).push_back(1e-9 * static_cast<double>(event.start_ns - ready_ns));
     before = &event;
   }

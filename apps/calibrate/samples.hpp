@@ -35,9 +35,10 @@ class Samples {
 /// Times in seconds between what an op had to await and its start.
 struct Handovers {
   std::vector<double> next;  ///< the op before on its lane ended last
-  std::vector<double> wake;  ///< an op of another lane ended last
+  std::vector<double>
+      wake;  ///< an op of another lane ended last; of compute ops, as others may also have waited for the core
 
-  /// Events of one step of one rank; only segments that run once are looked at.
+  /// Events of one step of one rank, lane by lane, of one micro-batch.
   void add(const plan::Plan& plan, const std::vector<trace::Event>& events);
 };
 
