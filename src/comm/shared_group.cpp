@@ -99,16 +99,18 @@ std::vector<const void*> SharedGroup::sources(std::int64_t skip_bytes) const {
 
 void SharedGroup::all_gather(const void* shard, void* whole, std::int64_t count, DType dtype) {
   const std::int64_t bytes = count * size_bytes(dtype);
+  const bool past_cache = too_large_to_cache(bytes * (size() - 1));
   auto* to = static_cast<std::byte*>(whole);
   tally_.all_gather.add(bytes * size(), bytes * (size() - 1));
   enter({Kind::all_gather, dtype, false, count}, shard, bytes);
-  if (std::byte* own = to + index() * bytes; own != shard) copy(own, shard, static_cast<std::size_t>(bytes));
+  if (std::byte* own = to + index() * bytes; own != shard) put(own, shard, static_cast<std::size_t>(bytes), past_cache);
   for (int step = 1; step < size(); ++step) {
     const int peer = (index() + step) % size();
     await(peer);
     expect_same_call(peer);
-    copy(to + peer * bytes, source(peer), static_cast<std::size_t>(bytes));
+    put(to + peer * bytes, source(peer), static_cast<std::size_t>(bytes), past_cache);
   }
+  if (past_cache) finish_streams();
   signal_and_await_all();
 }
 
@@ -124,14 +126,14 @@ void SharedGroup::reduce_scatter(const void* whole, void* shard, std::int64_t co
             .out_type = dtype,
             .count = count,
             .accumulate = accumulate,
-            .past_cache = too_large_to_cache(static_cast<std::size_t>(bytes))});
+            .past_cache = too_large_to_cache(bytes)});
   signal_and_await_all();
 }
 
 void SharedGroup::all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) {
   const std::int64_t own = part_of(count, index(), size()).length();
   const DType wire = accumulate ? sum_type(dtype) : dtype;
-  const bool past_cache = too_large_to_cache(static_cast<std::size_t>(count * size_bytes(dtype)));
+  const bool past_cache = too_large_to_cache(count * size_bytes(dtype));
   tally_.all_reduce.add(count * size_bytes(dtype),
                         own * (size() - 1) * size_bytes(dtype) + (count - own) * size_bytes(wire));
   enter({Kind::all_reduce, dtype, accumulate, count}, x, count * size_bytes(dtype));
@@ -153,7 +155,8 @@ void SharedGroup::reduce_own_part(const Chunk& chunk) const {
             .part_type = call_.dtype,
             .out = scratch(index(), chunk.turn),
             .out_type = chunk.wire,
-            .count = part.length()});
+            .count = part.length(),
+            .past_cache = true});
 }
 
 void SharedGroup::collect_parts(const Chunk& chunk, std::byte* sum) const {

@@ -63,6 +63,6 @@ void Signal::sleep_until(std::uint32_t target, const AbortFlag& abort, std::stri
   }
 }
 
-int spins_for(int threads) { return threads > sysconf(_SC_NPROCESSORS_ONLN) ? 0 : 40; }
+int spins_for(int threads) { return threads > sysconf(_SC_NPROCESSORS_ONLN) ? 0 : 200; }
 
 }  // namespace foreshard::comm

@@ -17,7 +17,7 @@ class Signal {
   /// The count, as its only writer knows it.
   std::uint32_t count() const { return count_.load(std::memory_order_relaxed); }
 
-  /// Returns when the count has reached `target`. Looks `spins` times (a pause apart, some 20–40 ns), then sleeps in
+  /// Returns when the count has reached `target`. Looks `spins` times (a pause apart: 10 to 40 ns), then sleeps in
   /// the kernel: a waiting thread leaves its core to the thread that computes. Throws what `abort` throws for `call`.
   void wait(std::uint32_t target, int spins, const AbortFlag& abort, std::string_view call);
 
@@ -32,8 +32,9 @@ class Signal {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "counters are shared between processes");
 
-/// How often to look before sleeping: about a microsecond, or not at all when `threads` exceed the processors of this
-/// machine.
+/// How often to look before sleeping: for some 5 µs, or not at all when `threads` exceed the processors of this
+/// machine. To sleep and be woken takes 10 to 20 µs (measured, 2 virtual cores), during which the waker waits next: an
+/// all-reduce of one KiB takes 45 µs without spinning or with 1 µs of it, and 1 µs with 5.
 int spins_for(int threads);
 
 }  // namespace foreshard::comm

@@ -18,7 +18,7 @@ struct TreeSum {
   DType out_type = DType::f32;  ///< has the same sum type as `part_type`
   std::int64_t count = 0;
   bool accumulate = false;
-  bool past_cache = false;  ///< store past the cache: for results that would not stay there (stream.hpp)
+  bool past_cache = false;  ///< for results that would not stay there (stream.hpp); no matter when accumulating
 };
 
 /// out[i] = (accumulate ? out[i] : 0) + Σ_m parts[m][i], along the canonical pairwise tree: the sum of one member is
