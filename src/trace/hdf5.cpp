@@ -151,6 +151,10 @@ void write_attribute(hid_t object, const char* name, std::int64_t value) {
   write_value(object, name, H5T_NATIVE_INT64, &value);
 }
 
+void rewrite_attribute(hid_t object, const char* name, std::int64_t value) {
+  checked(H5Awrite(open_attribute(object, name).id(), H5T_NATIVE_INT64, &value), "H5Awrite", name);
+}
+
 std::string read_text_attribute(hid_t object, const char* name) {
   const Handle attribute = open_attribute(object, name);
   Handle type = text_type(H5T_VARIABLE);

@@ -86,6 +86,7 @@ bool has_attribute(hid_t object, const char* name);
 void write_attribute(hid_t object, const char* name, std::string_view text);
 void write_attribute(hid_t object, const char* name, const char* text);
 void write_attribute(hid_t object, const char* name, std::int64_t value);
+void rewrite_attribute(hid_t object, const char* name, std::int64_t value);  ///< one that exists
 std::string read_text_attribute(hid_t object, const char* name);
 std::int64_t read_integer_attribute(hid_t object, const char* name);
 

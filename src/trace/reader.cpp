@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.hpp"
 #include "trace/event_tables.hpp"
@@ -103,19 +104,43 @@ void load(hid_t file, Trace& trace) {
   trace.events = by_rank(trace);
 }
 
-}  // namespace
+void expect_sound(hid_t file, const std::string& path) {
+  if (hdf5::read_integer_attribute(file, flushing_attribute) != 0)
+    refuse(path, "its writer was stopped while it changed the file: read the other of the run's two parts");
+}
 
-Trace read(const std::string& path) {
+Trace read_file(const std::string& path) {
   Trace trace;
   trace.path = path;
   const hdf5::Handle file = open(path);
   try {
     expect_format(file.id(), path);
+    expect_sound(file.id(), path);
     load(file.id(), trace);
   } catch (const LibraryError& error) {
     refuse(path, fmt::format("damaged or incomplete: {}", error.what()));
   }
   return trace;
+}
+
+std::optional<Trace> read_if_sound(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+Trace read(const std::string& path) {
+  const std::string other = other_part(path);
+  std::optional<Trace> second = other.empty() ? std::nullopt : read_if_sound(other);
+  if (!second) return read_file(path);
+  std::optional<Trace> first = read_if_sound(path);
+  const bool second_has_more = !first || std::pair(second->rows.size(), second->steps.size()) >
+                                             std::pair(first->rows.size(), first->steps.size());
+  return std::move(second_has_more ? *second : *first);
 }
 
 }  // namespace foreshard::trace

@@ -11,7 +11,7 @@ namespace foreshard::trace {
 
 /// A trace in memory.
 struct Trace {
-  std::string path;
+  std::string path;  ///< that was read
   RunInfo run;
   std::string format_version, software_version, date;
   std::string plan_hash;  ///< 16 hexadecimal digits, as written by the run
@@ -26,9 +26,10 @@ struct Trace {
   std::optional<Summary> summary;  ///< none if the writer did not close it
 };
 
-/// Loads a trace, also a `.part` one whose writer still runs or was killed. Datasets and attributes that it does not
-/// know are ignored. Throws InputError (bad_input) with the path and a remedy for a file that is missing, not HDF5, not
-/// a trace, truncated, damaged, inconsistent in itself, or of a newer major version.
+/// Loads a trace. Of a run that still goes on or was killed, give either of its two parts: the sound one that has more
+/// is read. Datasets and attributes that it does not know are ignored. Throws InputError (bad_input) with the path and
+/// a remedy for a file that is missing, not HDF5, not a trace, truncated, damaged, inconsistent in itself, or of a
+/// newer major version.
 Trace read(const std::string& path);
 
 }  // namespace foreshard::trace

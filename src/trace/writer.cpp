@@ -21,14 +21,12 @@ namespace {
 constexpr hsize_t event_chunk_rows = 65536;
 constexpr hsize_t small_chunk_rows = 1024;
 
-/// Creates `part`, having made sure that nothing is overwritten unasked.
-hdf5::Handle create(const std::string& path, const std::string& part, bool force) {
-  for (const std::string& file : {path, part})
-    if (!force && std::filesystem::exists(file))
-      throw InputError(ExitCode::usage, fmt::format("the trace {} exists and is not overwritten: give another name, "
-                                                    "remove it, or allow overwriting it",
-                                                    file));
-  return hdf5::create_file(part);
+void expect_absent(const std::string& path) {
+  if (std::filesystem::exists(path))
+    throw InputError(ExitCode::usage,
+                     fmt::format("the trace {} exists and is not overwritten: give another name, remove it, or "
+                                 "allow overwriting it",
+                                 path));
 }
 
 std::string now_text() { return fmt::format("{:%Y-%m-%d %H:%M:%S} +0000", fmt::gmtime(std::time(nullptr))); }
@@ -63,74 +61,125 @@ EventRow facts_of(const plan::Op& op) {
   return row;
 }
 
-}  // namespace
-
-class Writer::File {
+/// One of the two files that are written in turns: complete but for the time of its own `flush`.
+class Half {
  public:
-  File(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks, bool force)
-      : path_(std::move(path)), file_(create(path_, part(), force)), world_size_(run.world_size) {
-    for (const plan::Op& op : plan.ops) facts_.push_back(facts_of(op));
+  Half(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks)
+      : path_(std::move(path)), file_(hdf5::create_file(path_)) {
     write_run(file_.id(), run, plan);
+    hdf5::write_attribute(file_.id(), flushing_attribute, std::int64_t{0});
     write_plan(file_.id(), plan);
     write_table<RankInfo>(file_.id(), "ranks", rank_fields(), ranks);
     events_.emplace(file_.id(), "events", event_fields(), event_chunk_rows);
     batches_.emplace(file_.id(), "batches", batch_fields(), small_chunk_rows);
     steps_.emplace(file_.id(), "steps", step_fields(), small_chunk_rows);
     memory_.emplace(file_.id(), "memory", memory_fields(), small_chunk_rows);
+    to_disk();
+  }
+
+  void append(std::uint32_t rank, std::span<const EventRow> events) {
+    batches_->append({rank, events_->rows(), events.size()});
+    for (const EventRow& event : events) events_->append(event);
+  }
+  void append(const StepRow& step) { steps_->append(step); }
+  void append(const MemoryRow& memory) { memory_->append(memory); }
+
+  /// HDF5 writes in an order of its own, so the mark must be on the disk before and after everything else.
+  void flush() {
+    mark(1);
+    events_->flush();
+    batches_->flush();
+    steps_->flush();
+    memory_->flush();
+    to_disk();
+    mark(0);
+  }
+
+  void close(const Summary& summary, std::span<const StepRow> steps) {
     flush();
+    mark(1);
+    write_summary(file_.id(), summary, steps);
+    hdf5::write_attribute(file_.id(), closed_attribute, std::int64_t{1});
+    to_disk();
+    mark(0);
+    events_.reset();
+    batches_.reset();
+    steps_.reset();
+    memory_.reset();
+    file_.close(path_);
+  }
+
+ private:
+  void mark(std::int64_t flushing) {
+    hdf5::rewrite_attribute(file_.id(), flushing_attribute, flushing);
+    to_disk();
+  }
+  void to_disk() { hdf5::checked(H5Fflush(file_.id(), H5F_SCOPE_LOCAL), "H5Fflush", path_); }
+
+  std::string path_;
+  hdf5::Handle file_;
+  std::optional<Table<EventRow>> events_;
+  std::optional<Table<Batch>> batches_;
+  std::optional<Table<StepRow>> steps_;
+  std::optional<Table<MemoryRow>> memory_;
+};
+
+}  // namespace
+
+class Writer::File {
+ public:
+  File(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks, bool force)
+      : path_(std::move(path)), world_size_(run.world_size) {
+    for (const std::string& file : {path_, first_part(path_), second_part(path_)})
+      if (!force) expect_absent(file);
+    for (const plan::Op& op : plan.ops) facts_.push_back(facts_of(op));
+    halves_.push_back(std::make_unique<Half>(first_part(path_), run, plan, ranks));
+    halves_.push_back(std::make_unique<Half>(second_part(path_), run, plan, ranks));
   }
 
   void append(std::uint32_t rank, std::span<const Event> events) {
     FORESHARD_EXPECT(rank < static_cast<std::uint32_t>(world_size_), fmt::format("rank {} of {}", rank, world_size_));
     if (events.empty()) return;
-    batches_->append({rank, events_->rows(), events.size()});
-    for (const Event& event : events) {
-      FORESHARD_EXPECT(event.op < facts_.size(), fmt::format("op {} of a plan of {} ops", event.op, facts_.size()));
-      EventRow row = facts_[event.op];
-      row.rank = rank;
-      row.event = event;
-      events_->append(row);
-    }
+    std::vector<EventRow> rows;
+    for (const Event& event : events) rows.push_back(row_of(rank, event));
+    for (auto& half : halves_) half->append(rank, rows);
   }
   void append(const StepRow& step) {
-    steps_->append(step);
-    curve_.push_back(step);
+    steps_.push_back(step);
+    for (auto& half : halves_) half->append(step);
   }
-  void append(const MemoryRow& memory) { memory_->append(memory); }
+  void append(const MemoryRow& memory) {
+    for (auto& half : halves_) half->append(memory);
+  }
   void set_summary(const Summary& summary) { summary_ = summary; }
 
   void flush() {
-    events_->flush();
-    batches_->flush();
-    steps_->flush();
-    memory_->flush();
-    hdf5::checked(H5Fflush(file_.id(), H5F_SCOPE_LOCAL), "H5Fflush", part());
+    halves_[next_]->flush();
+    next_ = 1 - next_;
   }
 
   void close() {
-    flush();
-    write_summary(file_.id(), summary_, curve_);
-    hdf5::write_attribute(file_.id(), closed_attribute, std::int64_t{1});
-    events_.reset();
-    batches_.reset();
-    steps_.reset();
-    memory_.reset();
-    file_.close(part());
-    std::filesystem::rename(part(), path_);
+    halves_[0]->close(summary_, steps_);
+    halves_.pop_back();
+    std::filesystem::rename(first_part(path_), path_);
+    std::filesystem::remove(second_part(path_));
   }
 
  private:
-  std::string part() const { return path_ + ".part"; }
+  EventRow row_of(std::uint32_t rank, const Event& event) const {
+    FORESHARD_EXPECT(event.op < facts_.size(), fmt::format("op {} of a plan of {} ops", event.op, facts_.size()));
+    EventRow row = facts_[event.op];
+    row.rank = rank;
+    row.event = event;
+    return row;
+  }
 
   std::string path_;
-  hdf5::Handle file_;
   int world_size_;
   std::vector<EventRow> facts_;  ///< by op
-  std::optional<Table<EventRow>> events_;
-  std::optional<Table<Batch>> batches_;
-  std::optional<Table<StepRow>> steps_;
-  std::optional<Table<MemoryRow>> memory_;
-  std::vector<StepRow> curve_;
+  std::vector<std::unique_ptr<Half>> halves_;
+  std::size_t next_ = 0;  ///< the half to flush
+  std::vector<StepRow> steps_;
   Summary summary_;
 };
 

@@ -11,10 +11,11 @@ namespace foreshard::trace {
 /// Writes one trace of all ranks, laid out as SCHEMA.md says. One process writes; it hands in the other ranks' rows
 /// too.
 ///
-/// The file is `<path>.part` until `close`, which renames it. Rows are only kept in memory until `flush`, so no other
-/// call touches the disk, and a process killed outside of `flush` and `close` leaves a file that is complete to the
-/// last flush. A flush recompresses the last chunk of every column: call it every few seconds, between steps. Errors of
-/// the disk or of HDF5 are LibraryErrors that name the file.
+/// Until `close` there are two files, `<path>.part` and `<path>.part2`, which flushes write in turns: whenever the
+/// process is killed, one of them is sound and has everything up to the last `flush` that ended, or the one before if
+/// it was killed within a flush. `read` takes the better one. Rows are only kept in memory until they are flushed; no
+/// other call touches the disk. A flush recompresses the last chunk of every column (about 10 ms): call it every few
+/// seconds, between steps. Errors of the disk or of HDF5 are LibraryErrors that name the file.
 class Writer {
  public:
   /// Creates the file and writes what is known of the run. `ranks` are all of the world, or none where there are no
@@ -22,7 +23,7 @@ class Writer {
   Writer(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks,
          bool force = false);
 
-  /// Leaves `<path>.part` as of the last flush if `close` was not called.
+  /// Leaves the two parts as of their last flushes if `close` was not called.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;

@@ -118,7 +118,7 @@ TEST(TraceFile, IsNotOverwrittenUnlessForced) {
   write_tiny(path, 1, 1);
   try {
     write_tiny(path, 1, 2);
-    FAIL() << "overwritten";
+    ADD_FAILURE() << "overwritten";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr(path));
   }
@@ -163,6 +163,51 @@ TEST(TraceFile, SurvivesKillToTheLastFlush) {
   EXPECT_FALSE(trace.summary.has_value());
   ASSERT_EQ(trace.events[0].size(), 20u);
   EXPECT_EQ(trace.events[0].back().step, 3);
+}
+
+TEST(TraceFile, OneHalfIsSoundWheneverTheWriterIsKilled) {
+  for (int trial = 0; trial < 12; ++trial) {
+    const TemporaryFolder folder;
+    const std::string part = folder.file("t.h5.part");
+    int flushed[2];
+    ASSERT_EQ(pipe(flushed), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      Writer writer(folder.file("t.h5"), {}, tiny_plan(), {});
+      for (std::int32_t step = 1;; ++step) {  // flushes all the time, so that it is most likely killed within a flush
+        writer.append(0, tiny_step(1000 * step, step));
+        writer.flush();
+        [[maybe_unused]] const auto written = write(flushed[1], "x", 1);
+      }
+    }
+    std::size_t flushes = 0;
+    for (char byte; flushes < 2 + static_cast<std::size_t>(trial) % 3 && ::read(flushed[0], &byte, 1) == 1;) ++flushes;
+    usleep(static_cast<useconds_t>(1 + 2777 * trial));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    close(flushed[1]);
+    for (char byte; ::read(flushed[0], &byte, 1) == 1;) ++flushes;
+    close(flushed[0]);
+    const Trace trace = read(part);
+    ASSERT_GE(trace.rows.size(), 5 * (flushes - 1));
+    for (std::size_t i = 0; i < trace.rows.size(); ++i)
+      ASSERT_EQ(trace.events[0][i].start_ns, static_cast<std::int64_t>(1000 * (1 + i / 5) + 100 * (i % 5)));
+    EXPECT_EQ(trace.steps.size(), 0u);
+  }
+}
+
+TEST(TraceFile, PartLeftInTheMiddleOfAFlushIsNotTrusted) {
+  const TemporaryFolder folder;
+  { const Writer killed(folder.file("t.h5"), {}, tiny_plan(), {}); }
+  const hid_t file = H5Fopen(folder.file("t.h5.part").c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t attribute = H5Aopen(file, "flushing", H5P_DEFAULT);
+  const std::int64_t yes = 1;
+  H5Awrite(attribute, H5T_NATIVE_INT64, &yes);
+  H5Aclose(attribute);
+  H5Fclose(file);
+  EXPECT_EQ(read(folder.file("t.h5.part")).path, folder.file("t.h5.part2"));
+  std::filesystem::remove(folder.file("t.h5.part2"));
+  EXPECT_THAT(refusal(folder.file("t.h5.part")), HasSubstr("stopped while it changed the file"));
 }
 
 TEST(TraceFile, CanBeReadWhileItIsWritten) {
