@@ -11,11 +11,14 @@ enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64 };
 constexpr std::int64_t size_bytes(DType type) {
   switch (type) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::bf16:
-    case DType::f16: return 2;
+    case DType::f16:
+      return 2;
     case DType::f32:
-    case DType::i32: break;
+    case DType::i32:
+      break;
   }
   return 4;
 }

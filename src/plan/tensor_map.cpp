@@ -12,10 +12,16 @@ TensorMap::TensorMap(const model::Graph& graph, Builder& build)
   buffers_[graph.tokens.value] = build.tokens;
   buffers_[graph.targets.value] = build.targets;
   buffers_[graph.loss.value] = build.local_loss;
-  for (std::uint32_t t = 0; t < graph.tensors.size(); ++t) {
-    const Role role = graph.tensors[t].role;
-    if (role == Role::activation || role == Role::activation_grad) buffer_of({t});
+  for (const model::Operator& op : graph.operators) {
+    for (const TensorId id : op.inputs) add(id);
+    for (const TensorId id : op.outputs) add(id);
   }
+}
+
+void TensorMap::add(TensorId id) {
+  if (!id.valid()) return;
+  const Role role = graph_[id].role;
+  if (role == Role::activation || role == Role::activation_grad) buffer_of(id);
 }
 
 BufferId TensorMap::buffer_of(TensorId id) {

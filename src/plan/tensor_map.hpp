@@ -15,6 +15,7 @@ class TensorMap {
   Operand operand(model::TensorId id, BufferId parameters, BufferId gradients, bool written) const;
 
  private:
+  void add(model::TensorId id);
   BufferId buffer_of(model::TensorId id);
   Operand piece(BufferId flat, const model::Tensor& tensor, bool written) const;
 

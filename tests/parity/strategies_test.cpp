@@ -57,7 +57,12 @@ INSTANTIATE_TEST_SUITE_P(All, Strategies,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 8),
                                           testing::Values(Strategy::full_shard, Strategy::no_shard)));
 
-TEST(StrategiesTrain, TheLossFalls) { EXPECT_LT(one_rank().losses.back(), one_rank().losses.front() - 0.1); }
+TEST(StrategiesEdges, TheLossOfARepeatedBatchFalls) {
+  RunSetup setup = setup_of(2, Strategy::full_shard);
+  setup.batch = [](std::int64_t) { return formula_batch(rows, seq, 37, 1); };
+  const Outcome outcome = run(setup);
+  EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.1);
+}
 
 class PowerOfTwo : public testing::TestWithParam<int> {};
 

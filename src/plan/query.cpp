@@ -1,0 +1,84 @@
+#include "plan/query.hpp"
+
+#include <algorithm>
+
+#include "plan/lifetimes.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+template <class Accept>
+std::vector<OpId> filter(const Segment& segment, const Accept& accept) {
+  std::vector<OpId> found;
+  for (std::uint32_t id = segment.first_op; id < segment.first_op + segment.op_count; ++id)
+    if (accept(OpId{id})) found.push_back({id});
+  return found;
+}
+
+/// The heaviest subset of `lives` whose members conflict pairwise, among those from `next` on that conflict with all of
+/// `chosen`.
+std::int64_t heaviest_clique(const std::vector<const Lifetime*>& lives, std::size_t next,
+                             std::vector<const Lifetime*>& chosen) {
+  if (next == lives.size()) return 0;
+  std::int64_t best = heaviest_clique(lives, next + 1, chosen);
+  if (std::ranges::all_of(chosen, [&](const Lifetime* other) { return conflict(*other, *lives[next]); })) {
+    chosen.push_back(lives[next]);
+    best = std::max(best, lives[next]->size_bytes + heaviest_clique(lives, next + 1, chosen));
+    chosen.pop_back();
+  }
+  return best;
+}
+
+/// Live bytes while the compute op `op` runs, in the worst timing: buffers of the compute lane live for certain, others
+/// if they can be alive at the same time as each other and the op.
+std::int64_t live_during(const Order& order, OpId op, const std::vector<std::optional<Lifetime>>& lives) {
+  const Clock& start = order.start(op);
+  const std::uint32_t position = order.position(op);
+  std::int64_t certain = 0;
+  std::vector<const Lifetime*> possible, chosen;
+  for (const auto& life : lives) {
+    if (!life || covers(start, life->death) || life->birth[0] >= position) continue;
+    if (life->compute_only)
+      certain += life->size_bytes;
+    else
+      possible.push_back(&*life);
+  }
+  return certain + heaviest_clique(possible, 0, chosen);
+}
+
+}  // namespace
+
+std::vector<OpId> find(const Plan& plan, const Segment& segment, const OpQuery& query) {
+  return filter(segment, [&](OpId id) {
+    const Op& op = plan.ops[id.value];
+    return op.kind == query.kind && (!query.unit.valid() || op.unit == query.unit) &&
+           (query.any_phase || op.phase == query.phase);
+  });
+}
+
+VisitOps find_visit(const Plan& plan, const Segment& segment, UnitId unit, Phase phase) {
+  const auto ops = filter(segment, [&](OpId id) {
+    const Op& op = plan.ops[id.value];
+    return op.lane == Lane::compute && op.unit == unit && op.phase == phase;
+  });
+  return ops.empty() ? VisitOps{} : VisitOps{ops.front(), ops.back()};
+}
+
+bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b) {
+  const Order order(plan, segment);
+  return !order.precedes(a, b) && !order.precedes(b, a);
+}
+
+std::int64_t memory_lower_bound(const Plan& plan) {
+  const Segment& segment = plan.segments.front();
+  const Order order(plan, segment);
+  const auto lives = lifetimes(plan, segment, order);
+  std::int64_t persistent = 0, live = 0;
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.persistent) persistent += buffer.size_bytes;
+  for (const OpId op : filter(segment, [&](OpId id) { return plan.ops[id.value].lane == Lane::compute; }))
+    live = std::max(live, live_during(order, op, lives));
+  return persistent + live;
+}
+
+}  // namespace foreshard::plan

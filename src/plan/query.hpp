@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace foreshard::plan {
+
+/// Ops of a segment of one kind and, where given, one unit and phase, in order of issue.
+struct OpQuery {
+  OpKind kind{};
+  UnitId unit;  ///< none: any
+  bool any_phase = true;
+  Phase phase = Phase::forward;
+};
+std::vector<OpId> find(const Plan& plan, const Segment& segment, const OpQuery& query);
+
+/// First and last compute op of a unit's visit; none if there is none.
+struct VisitOps {
+  OpId first, last;
+};
+VisitOps find_visit(const Plan& plan, const Segment& segment, UnitId unit, Phase phase);
+
+/// True if some timing that lanes and waits permit runs the two ops of a segment at the same time.
+bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b);
+
+/// Bytes of the largest set of buffers that are all alive at once in some timing that the waits permit, persistent ones
+/// included: no placement can do with less. Of a plan's first segment.
+std::int64_t memory_lower_bound(const Plan& plan);
+
+}  // namespace foreshard::plan

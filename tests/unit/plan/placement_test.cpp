@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "plan/print.hpp"
+#include "plan/query.hpp"
+#include "timing_oracle.hpp"
+#include "tiny.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+struct RandomPlan {
+  explicit RandomPlan(unsigned seed) : random(seed) {
+    options = {.prefetch = static_cast<BackwardPrefetch>(pick(0, 2)),
+               .prefetch_depth = pick(1, 3),
+               .forward_prefetch = pick(0, 3)};
+    options.gather_limit = pick(0, 3) == 0 ? unlimited : pick(1, 4);
+    options.reduce_limit = pick(0, 3) == 0 ? unlimited : pick(1, 3);
+    options.micro_batches = pick(1, 4);
+    const bool sharded = pick(0, 4) > 0;
+    mesh = sharded ? Mesh{1, 1, pick(1, 9)} : Mesh{pick(1, 5), 1, 1};
+    const int heads = pick(1, 3);
+    model = {.layers = pick(1, 4),
+             .width = heads * pick(1, 7),
+             .heads = heads,
+             .vocab_size = pick(2, 40),
+             .max_seq_len = 8,
+             .tied_head = pick(0, 1) == 1};
+    model.dropout = pick(0, 2) == 0 ? 0.1 : 0;
+    plan = build_plan(model::build_gpt(model, {pick(1, 3), pick(1, 8)}), mesh, options);
+  }
+  int pick(int from, int to) { return std::uniform_int_distribution(from, to)(random); }
+
+  std::mt19937 random;
+  ScheduleOptions options;
+  Mesh mesh;
+  model::GptConfig model;
+  Plan plan;
+};
+
+class RandomPlans : public testing::TestWithParam<unsigned> {};
+
+TEST_P(RandomPlans, NoTwoLiveBuffersShareBytes) {
+  const RandomPlan random(GetParam());
+  EXPECT_THAT(TimingOracle(random.plan).overlaps(), testing::IsEmpty()) << order_text(random.plan);
+}
+
+TEST_P(RandomPlans, EveryBufferLiesInTheArena) {
+  const RandomPlan random(GetParam());
+  std::int64_t top = 0;
+  for (const Buffer& buffer : random.plan.buffers) {
+    EXPECT_GE(buffer.offset_bytes, 0);
+    EXPECT_EQ(buffer.offset_bytes % 64, 0);
+    top = std::max(top, buffer.offset_bytes + buffer.size_bytes);
+  }
+  EXPECT_EQ(top, random.plan.arena_bytes);
+  EXPECT_GE(random.plan.arena_bytes, memory_lower_bound(random.plan));
+}
+
+TEST_P(RandomPlans, WaitsPointBackwards) {
+  const RandomPlan random(GetParam());
+  for (const Segment& segment : random.plan.segments)
+    for (std::uint32_t id = segment.first_op; id < segment.first_op + segment.op_count; ++id)
+      for (const Wait& wait : random.plan.waits_of(random.plan.ops[id]))
+        if (wait.on == Wait::On::op) {
+          EXPECT_LT(wait.index, id);
+          EXPECT_GE(wait.index, segment.first_op);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range(0U, 150U));
+
+TEST(Placement, TheOracleFindsAnOverlap) {
+  Plan plan = tiny_plan({});
+  ASSERT_THAT(TimingOracle(plan).overlaps(), testing::IsEmpty());
+  const Op& first_gather = plan.ops[find(plan, plan.segments.front(), {.kind = OpKind::all_gather}).front().value];
+  plan.buffers[plan.outputs(first_gather)[0].buffer.value].offset_bytes =
+      plan.buffers[plan.units[0].parameter_shard.value].offset_bytes;
+  EXPECT_THAT(TimingOracle(plan).overlaps(), testing::Not(testing::IsEmpty()));
+}
+
+TEST(Placement, OfGpt2IsWithinThreePercentOfTheLowerBound) {
+  for (const auto* preset : {"gpt2", "gpt2-medium", "gpt2-xl"})
+    for (const int world : {1, 2, 8, 512})
+      for (const int micro_batches : {1, 4}) {
+        ScheduleOptions options;
+        options.micro_batches = micro_batches;
+        const Plan plan = build_plan(model::build_gpt(model::gpt_preset(preset), {1, 1024}), {1, 1, world}, options);
+        const double ratio = static_cast<double>(plan.arena_bytes) / static_cast<double>(memory_lower_bound(plan));
+        EXPECT_LE(ratio, 1.03) << preset << " on " << world << " ranks, " << micro_batches << " micro-batches";
+        RecordProperty(fmt::format("{}_{}_{}", preset, world, micro_batches), std::to_string(ratio));
+      }
+}
+
+}  // namespace
+}  // namespace foreshard::plan
