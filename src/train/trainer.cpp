@@ -161,13 +161,17 @@ void Trainer::step(std::int64_t step) {
     trace_->flush();
 }
 
+/// All ranks see the same loss and norm, so all come here together.
 void Trainer::expect_finite(std::int64_t step, const StepResult& result) const {
   if (result.valid_tokens == 0 || (std::isfinite(result.loss) && std::isfinite(result.grad_norm))) return;
-  throw InputError(
-      ExitCode::runtime_failure,
-      fmt::format("step {}: the loss is {} and the gradient norm {}: training has diverged; lower optimizer.lr ({}) or "
-                  "train.max_norm ({}), or look at the data",
-                  step, result.loss, result.grad_norm, settings_.schedule.peak, settings_.optimizer.max_norm));
+  together(communicator_, [&] {
+    throw InputError(
+        ExitCode::runtime_failure,
+        fmt::format("step {}: the loss is {} and the gradient norm {}: training has diverged; lower optimizer.lr ({}) "
+                    "or train.max_norm ({}), or look at "
+                    "the data",
+                    step, result.loss, result.grad_norm, settings_.schedule.peak, settings_.optimizer.max_norm));
+  });
 }
 
 /// Model FLOPs of one step of one rank: (6·N + 12·layers·width·seq)·tokens, as in the PaLM paper's appendix B.

@@ -1,0 +1,50 @@
+#include "command.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include "train/data_shard.hpp"
+
+namespace foreshard::faults {
+
+Result run(const std::string& command) {
+  const auto began = std::chrono::steady_clock::now();
+  Result result;
+  FILE* pipe = popen(fmt::format("timeout 60 {} 2>&1", command).c_str(), "r");
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    result.output.append(buffer.data(), count);
+  const int status = pclose(pipe);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return result;
+}
+
+std::string training(int ranks, const std::filesystem::path& folder, const std::string& arguments) {
+  return fmt::format(
+      "{} {} {}/foreshard-train --model.preset=byte-tiny --train.seq_len=16 --train.steps=1 "
+      "--data.path={}/text_train.bin --run.dir={}/runs "
+      "{}",
+      FORESHARD_MPIRUN, ranks, FORESHARD_BIN, folder.string(), folder.string(), arguments);
+}
+
+DataFolder::DataFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "foreshard-faults-XXXXXX").string();
+  path_ = mkdtemp(name.data());
+  std::vector<std::uint16_t> tokens(3000);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::uint16_t>(i * i % 251);
+  train::write_shard(path_ / "text_train.bin", tokens);
+  train::write_shard(path_ / "text_val.bin", tokens);
+}
+
+DataFolder::~DataFolder() { std::filesystem::remove_all(path_); }
+
+}  // namespace foreshard::faults

@@ -1,0 +1,30 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace foreshard::faults {
+
+struct Result {
+  int exit_code = -1;  ///< 124: it did not end within the limit
+  std::string output;  ///< stdout and stderr
+  double seconds = 0;
+};
+
+/// Runs a shell command, at most a minute.
+Result run(const std::string& command);
+
+/// "mpirun -n RANKS foreshard-train ARGUMENTS" on a tiny model and the data set of `folder`, one step.
+std::string training(int ranks, const std::filesystem::path& folder, const std::string& arguments);
+
+/// A fresh folder with text_train.bin and text_val.bin of a few thousand bytes.
+class DataFolder {
+ public:
+  DataFolder();
+  ~DataFolder();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace foreshard::faults
