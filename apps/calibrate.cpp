@@ -49,7 +49,7 @@ void measure_alone(sim::Machine& machine, bool quick, int by_mpi) {
   say("the team of all cores");
   calibrate::measure_team(machine);
   say("the time between ops");
-  calibrate::measure_handovers(machine, machine.cores);
+  for (const int ranks : std::set<int>{1, std::max(2, machine.cores)}) calibrate::measure_handovers(machine, ranks);
   for (const int ranks : local_rank_counts(machine.cores, by_mpi)) {
     say(fmt::format("collectives of {} ranks", ranks));
     calibrate::run_local_ranks(

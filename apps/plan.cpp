@@ -2,10 +2,10 @@
 // MPI.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/config.hpp"
-#include "base/log.hpp"
 #include "base/run_main.hpp"
 #include "plan/build.hpp"
 #include "plan/print.hpp"
@@ -28,9 +28,9 @@ Config keys() {
   config.add("machine.cores", 8, "cores of a node of the generic machine", {.min = 1});
   config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
              {.min = 0});
-  config.add("train.threads", 1, "compute threads of a rank", {.min = 1});
-  config.ignore(
-      {"data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.", "comm.", "checkpoint."});
+  config.add("engine.threads", 0, "compute threads of a rank; 0 = cores of the node / its ranks", {.min = 0});
+  config.ignore({"data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.", "validation.", "comm.",
+                 "checkpoint."});
   config.add("json", false, "print one JSON object");
   config.add("order", false, "print the order of collectives and compute of the steady step");
   config.add("step", 0, "with --order: which step, 1 = the first; 0 = the steady one", {.min = 0});
@@ -48,10 +48,10 @@ sim::Machine machine_of(const Config& config) {
 }
 
 sim::Layout layout_of(const Config& config, const sim::Machine& machine) {
-  const int asked = config.get<int>("machine.ranks_per_node");
-  const int world_size = config.get<int>("parallel.world_size");
-  return {asked > 0 ? std::min(asked, world_size) : sim::ranks_per_node(machine, world_size),
-          config.get<int>("train.threads")};
+  const int world_size = config.get<int>("parallel.world_size"), asked = config.get<int>("machine.ranks_per_node");
+  const int ranks = asked > 0 ? std::min(asked, world_size) : sim::ranks_per_node(machine, world_size);
+  const int threads = config.get<int>("engine.threads");
+  return {ranks, threads > 0 ? threads : std::max(1, machine.cores / ranks)};
 }
 
 void write_trace(const Config& config, int argc, char** argv, const sim::Prediction& prediction,

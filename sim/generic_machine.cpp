@@ -64,6 +64,7 @@ Machine generic_machine(int cores) {
     for (const int ranks : {1, 2}) machine.collectives.push_back(shared_memory(kind, ranks, 1.2e-10));
   machine.kernel_floor_s = assume(1e-6, "a call and a parallel region");
   machine.handover_next_s = assume(1e-6, "a queue between threads");
+  machine.handover_alone_s = machine.handover_next_s;
   machine.handover_wake_s = assume(1e-5, "waking a thread");
   machine.team_efficiency = assume(0.95, "kernels scale well over few cores");
   machine.process_base_bytes = assume(100e6, "libraries of an MPI process");

@@ -53,6 +53,7 @@ struct Machine {
   std::vector<CollectiveTable> collectives;
   Quantity kernel_floor_s;       ///< no kernel takes less
   Quantity handover_next_s;      ///< from the end of an op to the start of the next on its lane
+  Quantity handover_alone_s;     ///< the same where the rank has the node for itself
   Quantity handover_wake_s;      ///< from the end of an op to the start of one on another lane that waited for it
   Quantity team_efficiency;      ///< speed of a team of n threads, divided by n times the speed of one, for n = cores
   Quantity process_base_bytes;   ///< resident memory of a rank besides its arena

@@ -32,6 +32,7 @@ struct NamedQuantity {
 };
 constexpr std::array quantities{NamedQuantity{"kernel_floor_s", &Machine::kernel_floor_s},
                                 NamedQuantity{"handover_next_s", &Machine::handover_next_s},
+                                NamedQuantity{"handover_alone_s", &Machine::handover_alone_s},
                                 NamedQuantity{"handover_wake_s", &Machine::handover_wake_s},
                                 NamedQuantity{"team_efficiency", &Machine::team_efficiency},
                                 NamedQuantity{"process_base_bytes", &Machine::process_base_bytes},

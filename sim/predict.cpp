@@ -10,6 +10,12 @@ namespace {
 
 std::int64_t nanoseconds(const Quantity& seconds) { return std::llround(seconds.value * 1e9); }
 
+Handover handover_of(const Machine& machine, const Layout& layout) {
+  const bool alone = layout.ranks_per_node == 1;
+  return {nanoseconds(alone ? machine.handover_alone_s : machine.handover_next_s),
+          nanoseconds(machine.handover_wake_s)};
+}
+
 std::array<double, plan::lane_count> lane_busy_s(const plan::Plan& plan, const Simulation& simulation) {
   std::array<double, plan::lane_count> busy{};
   for (const trace::Event& event : simulation.events) {
@@ -73,8 +79,7 @@ double model_flops(const plan::Plan& plan) {
 Prediction predict(const plan::Plan& plan, const Machine& machine, const Layout& layout) {
   Prediction prediction;
   OpCost cost(plan, machine, layout);
-  const Handover handover{nanoseconds(machine.handover_next_s), nanoseconds(machine.handover_wake_s)};
-  prediction.simulation = simulate_step(plan, std::ref(cost), cost.cores_per_rank(), handover);
+  prediction.simulation = simulate_step(plan, std::ref(cost), cost.cores_per_rank(), handover_of(machine, layout));
   prediction.sources = cost.sources();
   add_times(prediction, plan);
   add_memory(prediction, plan, machine);

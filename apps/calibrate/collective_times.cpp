@@ -25,13 +25,13 @@ class Bench {
         arena_(communicator.arena(slots * slot_bytes_ + slot_bytes_)),
         group_(communicator.group(everyone())) {}
 
-  /// Median seconds of one call on a whole buffer of `bytes`, of the slowest rank; on all ranks.
+  /// Typical seconds of one call on a whole buffer of `bytes`, of the slowest rank; on all ranks.
   double seconds(OpKind kind, std::int64_t bytes, double budget_s) {
     const double first = slowest(call(kind, bytes));
     const int calls = std::clamp(static_cast<int>(budget_s / first), 5, 200);
     std::vector<double> times;
     for (int i = 0; i < calls; ++i) times.push_back(call(kind, bytes));
-    return slowest(median(times));
+    return slowest(typical(times));
   }
 
  private:

@@ -2,13 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <barrier>
+#include <filesystem>
 #include <mutex>
 
 #include "apps/calibrate/local_ranks.hpp"
 #include "apps/calibrate/process.hpp"
 #include "apps/calibrate/samples.hpp"
 #include "apps/calibrate/workout.hpp"
+#include "trace/writer.hpp"
 #include "train/training_rank.hpp"
 
 namespace foreshard::calibrate {
@@ -84,6 +89,18 @@ double team_seconds(const plan::Settings& settings, int threads) {
   return seconds;
 }
 
+/// Traces as many steps as training does between two flushes.
+void trace_steps(Trainee& trainee) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
+  {
+    trace::Writer writer(path, {}, trainee.plan(), {}, true);
+    for (int step = 0; step < 20; ++step) writer.append(0, trainee.step());
+    writer.flush();
+    writer.close();
+  }
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 
 void measure_kernels(sim::Machine& machine, int busy_cores, bool quick) {
@@ -107,15 +124,16 @@ void measure_handovers(sim::Machine& machine, int ranks) {
       communicator.barrier();
     }
   });
-  const std::string source = fmt::format("measured in training steps of {} ranks", ranks);
-  machine.handover_next_s = {median(handovers.next), source};
-  machine.handover_wake_s = {median(handovers.wake), source};
+  const std::string source = fmt::format("measured in training steps, ranks: {}", ranks);
+  if (ranks == 1) machine.handover_alone_s = {typical(handovers.next), source};
+  if (ranks > 1) machine.handover_next_s = {typical(handovers.next), source};
+  if (ranks > 1) machine.handover_wake_s = {typical(handovers.wake), source};
 }
 
 void measure_process(sim::Machine& machine) {
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
     Trainee trainee(sharded_workout(1), communicator, 1);
-    trainee.step();
+    trace_steps(trainee);
     machine.process_base_bytes = {static_cast<double>(resident_bytes() - trainee.arena_bytes()),
                                   "measured: resident memory besides the arena"};
   });

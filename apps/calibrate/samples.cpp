@@ -29,11 +29,11 @@ std::int64_t end_of(const trace::Event& event) { return event.start_ns + event.d
 
 }  // namespace
 
-double median(std::vector<double> values) {
+double typical(std::vector<double> values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  const auto quartile = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+  std::nth_element(values.begin(), quartile, values.end());
+  return *quartile;
 }
 
 void Samples::add(const std::vector<trace::Event>& events) {
@@ -44,9 +44,9 @@ void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, cons
   std::map<Key, std::pair<plan::OpId, std::vector<double>>> by_size;
   for (std::uint32_t i = 0; i < plan_.ops.size(); ++i) {
     if (plan_.ops[i].group != plan::GroupKind::none || seconds_[i].empty()) continue;
-    auto& [op, medians] = by_size[key_of(plan_.ops[i])];
+    auto& [op, times] = by_size[key_of(plan_.ops[i])];
     op = {i};
-    medians.push_back(median(seconds_[i]));
+    times.push_back(typical(seconds_[i]));
   }
   for (const auto& [key, entry] : by_size) {
     const plan::Op& op = plan_.ops[entry.first.value];
@@ -57,7 +57,7 @@ void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, cons
 double Samples::compute_seconds() const {
   double sum = 0;
   for (std::size_t i = 0; i < plan_.ops.size(); ++i)
-    if (plan_.ops[i].lane == plan::Lane::compute) sum += median(seconds_[i]);
+    if (plan_.ops[i].lane == plan::Lane::compute) sum += typical(seconds_[i]);
   return sum;
 }
 

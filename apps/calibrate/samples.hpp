@@ -9,8 +9,8 @@
 
 namespace foreshard::calibrate {
 
-/// The middle one; 0 of none.
-double median(std::vector<double> values);
+/// The lower quartile, which stands for a typical undisturbed time: what disturbs only ever adds. 0 of none.
+double typical(std::vector<double> values);
 
 /// Durations of a plan's ops over several runs of the same step.
 class Samples {
@@ -20,11 +20,11 @@ class Samples {
   /// Events of one step of one rank.
   void add(const std::vector<trace::Event>& events);
 
-  /// Adds what kernels took to `tables` of `busy_cores`: for each kind and size the mean over its ops of each op's
-  /// median.
+  /// Adds what kernels took to `tables` of `busy_cores`: for each kind and size the mean over its
+  /// ops of each op's typical time.
   void add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source) const;
 
-  /// Sum over the compute ops of their medians, in seconds.
+  /// Sum over the compute ops of their typical times, in seconds.
   double compute_seconds() const;
 
  private:
@@ -32,11 +32,11 @@ class Samples {
   std::vector<std::vector<double>> seconds_;  ///< by op
 };
 
-/// Times in seconds between what an op had to await and its start.
+/// Times in seconds between what a compute op had to await and its start. (Ops of other lanes may have waited for the
+/// core, too.)
 struct Handovers {
   std::vector<double> next;  ///< the op before on its lane ended last
-  std::vector<double>
-      wake;  ///< an op of another lane ended last; of compute ops, as others may also have waited for the core
+  std::vector<double> wake;  ///< an op of another lane ended last
 
   /// Events of one step of one rank, lane by lane, of one micro-batch.
   void add(const plan::Plan& plan, const std::vector<trace::Event>& events);

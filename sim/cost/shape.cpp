@@ -20,7 +20,8 @@ Shape matrix_product(const Sizes& s) {
 
 Shape attention(const Sizes& s) {
   const double pairs = real(s.batch) * real(s.heads) * real(s.seq) * real(s.seq);
-  return product(real(s.batch) * real(s.heads), real(s.seq), real(s.inner), pairs * real(s.inner));
+  const double width = real((s.inner + 15) / 16 * 16);
+  return product(real(s.batch) * real(s.heads), real(s.seq), width, pairs * width);
 }
 
 Shape elements(double count) { return product(count, 1, 1, count); }

@@ -13,7 +13,7 @@ struct Shape {
 };
 
 /// Matrix products: rows·cols·inner; by rows, cols and inner.
-/// Attention: batch·heads·seq²·inner; by batch·heads, seq and inner.
+/// Attention: batch·heads·seq²·inner; by batch·heads, seq and inner, with inner rounded up to whole vectors of 16.
 /// All others move memory: elements touched, by their number. An embedding gradient that overwrites also clears its
 /// tables.
 Shape shape_of(model::OpKind kind, const model::Sizes& sizes, bool accumulate);
