@@ -68,8 +68,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   return foreshard::run_main(
-      "foreshard-train", [&] { return run(argc, argv); },
-      [](int code) {
-        if (code != static_cast<int>(foreshard::ExitCode::usage)) foreshard::comm::MpiSession::abort(code);
-      });
+      "foreshard-train", [&] { return run(argc, argv); }, [](int code) { foreshard::comm::MpiSession::abort(code); });
 }

@@ -87,9 +87,9 @@ class MpiCommunicator final : public Communicator {
 
   MpiOptions options_;
   MpiHost world_, node_;
+  AbortFlag own_flag_;  // before what is gathered under it
   std::vector<Place> places_;
   Tally tally_;
-  AbortFlag own_flag_;
   std::atomic<AbortFlag*> abort_{&own_flag_};
   std::span<std::byte> arena_;
   bool has_arena_ = false;

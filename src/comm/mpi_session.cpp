@@ -52,6 +52,10 @@ std::string MpiSession::thread_level() const {
 }
 
 void MpiSession::abort(int exit_code) noexcept {
+  int started = 0, ended = 0;
+  MPI_Initialized(&started);
+  MPI_Finalized(&ended);
+  if (started == 0 || ended != 0) _exit(exit_code);
   exit_after_a_while(exit_code);
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   _exit(exit_code);
