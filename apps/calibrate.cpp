@@ -89,6 +89,7 @@ int measure(const Config& config, comm::Communicator& world) {
   if (world.rank() == 0) measure_alone(machine, quick, by_mpi);
   world.barrier();  // asleep
   if (by_mpi > 0) calibrate::measure_collectives(machine, world, quick);
+  if (by_mpi > 0 && by_mpi <= machine.cores) calibrate::measure_update(machine, by_mpi);
   if (world.rank() != 0) return 0;
   set_floor(machine);
   write(machine, config.get<std::string>("out"));

@@ -58,7 +58,7 @@ double OpCost::cores_per_rank() const { return double(machine_.cores) / layout_.
 Demand OpCost::estimate(const plan::Op& op) { return op.group == plan::GroupKind::none ? kernel(op) : collective(op); }
 
 Demand OpCost::kernel(const plan::Op& op) {
-  const int busy_cores = std::min(machine_.cores, layout_.ranks_per_node * layout_.threads);
+  const int busy_cores = std::min(machine_.cores, layout_.ranks_per_node);
   std::string source;
   const double seconds = cost::kernel_seconds(machine_, op.kind, op.accumulate, op.sizes, busy_cores, &source);
   sources_.insert(std::move(source));

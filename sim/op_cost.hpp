@@ -21,7 +21,8 @@ class OpCost {
   /// Both must outlive this.
   OpCost(const plan::Plan& plan, const Machine& machine, const Layout& layout);
 
-  /// A kernel uses the compute team. Where a rank has less than a core, the measured time of a collective includes the
+  /// A kernel uses the compute team, whose efficiency covers what its threads take from each other; other ranks of the
+  /// node keep other cores busy. Where a rank has less than a core, the measured time of a collective includes the
   /// waiting for the others' turns, so it is scaled by that part: it takes the measured time when it runs alone.
   Demand operator()(const plan::Op& op);
 

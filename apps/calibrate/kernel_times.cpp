@@ -13,6 +13,7 @@
 #include "apps/calibrate/process.hpp"
 #include "apps/calibrate/samples.hpp"
 #include "apps/calibrate/workout.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "trace/writer.hpp"
 #include "train/training_rank.hpp"
 
@@ -59,7 +60,6 @@ void measure_workout(sim::Machine& machine, const plan::Settings& settings, int 
   const int steps = step_count(settings, quick);
   std::barrier together(busy_cores);
   std::mutex mutex;
-  std::vector<sim::KernelTable> none;
   run_lone_ranks(busy_cores, [&](int thread, comm::Communicator& communicator) {
     Trainee trainee(settings, communicator, 1);
     Samples samples(trainee.plan());
@@ -80,7 +80,7 @@ double team_seconds(const plan::Settings& settings, int threads) {
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
     Trainee trainee(settings, communicator, threads);
     Samples samples(trainee.plan());
-    for (int step = 0; step < 5; ++step) {
+    for (int step = 0; step < 10; ++step) {
       const auto events = trainee.step();
       if (step > 0) samples.add(events);
     }
@@ -101,10 +101,37 @@ void trace_steps(Trainee& trainee) {
   std::filesystem::remove(path);
 }
 
+/// Tables of the same kernel and number of busy cores give way to the new ones.
+void replace(std::vector<sim::KernelTable>& tables, std::vector<sim::KernelTable> by) {
+  std::erase_if(tables, [&](const sim::KernelTable& old) {
+    return std::any_of(by.begin(), by.end(), [&](const sim::KernelTable& table) {
+      return table.kind == old.kind && table.accumulate == old.accumulate && table.busy_cores == old.busy_cores;
+    });
+  });
+  for (sim::KernelTable& table : by) tables.push_back(std::move(table));
+}
+
 }  // namespace
 
 void measure_kernels(sim::Machine& machine, int busy_cores, bool quick) {
   for (const plan::Settings& settings : workouts(quick)) measure_workout(machine, settings, busy_cores, quick);
+}
+
+void measure_update(sim::Machine& machine, int ranks) {
+  const int busy_cores = std::min(ranks, machine.cores);
+  std::vector<sim::KernelTable> tables;
+  for (const plan::Settings& settings : sharded_workouts(ranks)) {
+    const auto world = comm::make_mpi();
+    Trainee trainee(settings, *world, 1);
+    Samples samples(trainee.plan());
+    for (int step = 0; step < 6; ++step) {
+      const auto events = trainee.step();
+      if (step > 0) samples.add(events);
+      world->barrier();
+    }
+    samples.add_to(tables, busy_cores, fmt::format("measured in training steps of {} MPI ranks", ranks), true);
+  }
+  replace(machine.kernels, std::move(tables));
 }
 
 void measure_team(sim::Machine& machine) {

@@ -9,6 +9,10 @@ namespace foreshard::calibrate {
 /// kernels took to the machine.
 void measure_kernels(sim::Machine& machine, int busy_cores, bool quick);
 
+/// Collective over all ranks of an MPI job: measures the kernels of the update again, on rank 0, where ranks share
+/// memory with each other: its pages are smaller than a lone rank's, and these kernels feel it.
+void measure_update(sim::Machine& machine, int ranks);
+
 /// Runs one workout on a team of all cores: sets the team's efficiency.
 void measure_team(sim::Machine& machine);
 

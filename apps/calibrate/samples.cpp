@@ -40,10 +40,14 @@ void Samples::add(const std::vector<trace::Event>& events) {
   for (const trace::Event& event : events) seconds_[event.op].push_back(1e-9 * static_cast<double>(event.duration_ns));
 }
 
-void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source) const {
+void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source,
+                     bool only_update) const {
   std::map<Key, std::pair<plan::OpId, std::vector<double>>> by_size;
   for (std::uint32_t i = 0; i < plan_.ops.size(); ++i) {
-    if (plan_.ops[i].group != plan::GroupKind::none || seconds_[i].empty()) continue;
+    const plan::Op& candidate = plan_.ops[i];
+    const bool wanted =
+        !only_update || candidate.kind == model::OpKind::adamw || candidate.kind == model::OpKind::grad_norm;
+    if (candidate.group != plan::GroupKind::none || seconds_[i].empty() || !wanted) continue;
     auto& [op, times] = by_size[key_of(plan_.ops[i])];
     op = {i};
     times.push_back(typical(seconds_[i]));

@@ -20,9 +20,10 @@ class Samples {
   /// Events of one step of one rank.
   void add(const std::vector<trace::Event>& events);
 
-  /// Adds what kernels took to `tables` of `busy_cores`: for each kind and size the mean over its
-  /// ops of each op's typical time.
-  void add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source) const;
+  /// Adds what kernels took to `tables` of `busy_cores`: for each kind and size the mean over its ops of each op's
+  /// typical time. With `only_update`, kernels of the update alone.
+  void add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source,
+              bool only_update = false) const;
 
   /// Sum over the compute ops of their typical times, in seconds.
   double compute_seconds() const;

@@ -40,11 +40,18 @@ std::vector<plan::Settings> workouts(bool quick) {
 
 plan::Settings sharded_workout(int ranks) { return settings_of(quick_specs[1], ranks); }
 
+std::vector<plan::Settings> sharded_workouts(int ranks) {
+  std::vector<plan::Settings> all;
+  for (const int spec : {1, 3, 4, 5}) all.push_back(settings_of(quick_specs[spec], ranks));
+  return all;
+}
+
 train::Batch batch_of(const plan::Settings& settings) {
   train::Batch batch;
   const std::int64_t count = settings.batch.batch * settings.batch.seq * settings.schedule.micro_batches;
   const auto token = [&](std::int64_t i) {
-    return static_cast<std::int32_t>((i * 2654435761 >> 7) % settings.model.vocab_size);
+    const double place = static_cast<double>(i * 2654435761 >> 7 & 0xffff) / 0x10000;
+    return static_cast<std::int32_t>(place * place * place * static_cast<double>(settings.model.vocab_size));
   };
   for (std::int64_t i = 0; i < count; ++i) batch.tokens.push_back(token(i)), batch.targets.push_back(token(i + 1));
   return batch;

@@ -10,10 +10,14 @@ namespace foreshard::calibrate {
 /// training, which no kernel measured by itself repeats.
 std::vector<plan::Settings> workouts(bool quick);
 
-/// The smallest workout as a training of `ranks` ranks, fully sharded.
+/// A small workout as a training of `ranks` ranks, fully sharded.
 plan::Settings sharded_workout(int ranks);
 
-/// Tokens and targets of one step of one rank, spread over the vocabulary.
+/// Workouts of all sizes, fully sharded over `ranks` ranks.
+std::vector<plan::Settings> sharded_workouts(int ranks);
+
+/// Tokens and targets of one step of one rank. As in text, few are frequent: half of them are of an eighth of the
+/// vocabulary.
 train::Batch batch_of(const plan::Settings& settings);
 
 }  // namespace foreshard::calibrate
