@@ -41,159 +41,97 @@ struct PieceRow {
 
 Fields<OpRow> op_fields() {
   Fields<OpRow> f;
-  const auto add = [&f](const char* name, const char* units, const char* long_name, auto access) {
-    f.push_back(field<OpRow>({name, units, long_name}, access));
-  };
-  add(
-      "kind", "1", "what is computed or moved", [](auto& r) -> auto& { return r.op.kind; });
-  add(
-      "lane", "1", "ordered queue the op runs on", [](auto& r) -> auto& { return r.op.lane; });
-  add(
-      "phase", "1", "phase of the step", [](auto& r) -> auto& { return r.op.phase; });
-  add(
-      "group", "1", "ranks that take part", [](auto& r) -> auto& { return r.op.group; });
-  add(
-      "accumulate", "1", "adds to its result", [](auto& r) -> auto& { return r.op.accumulate; });
-  add(
-      "unit", "1", "unit served, -1 = none", [](auto& r) -> auto& { return r.op.unit; });
-  add(
-      "segment", "1", "row of /plan/segments", [](auto& r) -> auto& { return r.segment; });
-  add(
-      "rows", "1", "extent: rows or elements", [](auto& r) -> auto& { return r.op.sizes.rows; });
-  add(
-      "cols", "1", "extent: columns", [](auto& r) -> auto& { return r.op.sizes.cols; });
-  add(
-      "inner", "1", "extent: contracted dimension", [](auto& r) -> auto& { return r.op.sizes.inner; });
-  add(
-      "batch", "1", "extent: sequences", [](auto& r) -> auto& { return r.op.sizes.batch; });
-  add(
-      "seq", "1", "extent: tokens of a sequence", [](auto& r) -> auto& { return r.op.sizes.seq; });
-  add(
-      "heads", "1", "extent: attention heads", [](auto& r) -> auto& { return r.op.sizes.heads; });
-  add(
-      "scalar", "1", "the kind's constant", [](auto& r) -> auto& { return r.op.scalar; });
-  add(
-      "stream", "1", "random stream", [](auto& r) -> auto& { return r.op.stream; });
-  add(
-      "first_operand", "1", "row of /plan/operands", [](auto& r) -> auto& { return r.op.first_operand; });
-  add(
-      "input_count", "1", "operands read", [](auto& r) -> auto& { return r.op.input_count; });
-  add(
-      "output_count", "1", "operands written, after those read", [](auto& r) -> auto& { return r.op.output_count; });
-  add(
-      "first_wait", "1", "row of /plan/waits", [](auto& r) -> auto& { return r.op.first_wait; });
-  add(
-      "wait_count", "1", "waits", [](auto& r) -> auto& { return r.op.wait_count; });
-  add(
-      "flops", "1", "floating-point operations", [](auto& r) -> auto& { return r.op.cost.flops; });
-  add(
-      "read_bytes", "byte", "memory read", [](auto& r) -> auto& { return r.op.cost.read_bytes; });
-  add(
-      "written_bytes", "byte", "memory written", [](auto& r) -> auto& { return r.op.cost.written_bytes; });
-  add(
-      "wire_bytes", "byte", "received from other ranks", [](auto& r) -> auto& { return r.op.wire_bytes; });
+  f.add("kind", "1", "what is computed or moved", f.row.op.kind);
+  f.add("lane", "1", "ordered queue the op runs on", f.row.op.lane);
+  f.add("phase", "1", "phase of the step", f.row.op.phase);
+  f.add("group", "1", "ranks that take part", f.row.op.group);
+  f.add("accumulate", "1", "adds to its result", f.row.op.accumulate);
+  f.add("unit", "1", "unit served, -1 = none", f.row.op.unit);
+  f.add("segment", "1", "row of /plan/segments", f.row.segment);
+  f.add("rows", "1", "extent: rows or elements", f.row.op.sizes.rows);
+  f.add("cols", "1", "extent: columns", f.row.op.sizes.cols);
+  f.add("inner", "1", "extent: contracted dimension", f.row.op.sizes.inner);
+  f.add("batch", "1", "extent: sequences", f.row.op.sizes.batch);
+  f.add("seq", "1", "extent: tokens of a sequence", f.row.op.sizes.seq);
+  f.add("heads", "1", "extent: attention heads", f.row.op.sizes.heads);
+  f.add("scalar", "1", "the kind's constant", f.row.op.scalar);
+  f.add("stream", "1", "random stream", f.row.op.stream);
+  f.add("first_operand", "1", "row of /plan/operands", f.row.op.first_operand);
+  f.add("input_count", "1", "operands read", f.row.op.input_count);
+  f.add("output_count", "1", "operands written, after those read", f.row.op.output_count);
+  f.add("first_wait", "1", "row of /plan/waits", f.row.op.first_wait);
+  f.add("wait_count", "1", "waits", f.row.op.wait_count);
+  f.add("flops", "1", "floating-point operations", f.row.op.cost.flops);
+  f.add("read_bytes", "byte", "memory read", f.row.op.cost.read_bytes);
+  f.add("written_bytes", "byte", "memory written", f.row.op.cost.written_bytes);
+  f.add("wire_bytes", "byte", "received from other ranks", f.row.op.wire_bytes);
   return f;
 }
 
 Fields<Operand> operand_fields() {
   Fields<Operand> f;
-  f.push_back(field<Operand>(
-      {"buffer", "1", "row of /plan/buffers, -1 = absent"}, [](auto& r) -> auto& { return r.buffer; }));
-  f.push_back(field<Operand>(
-      {"offset", "byte", "offset in the buffer"}, [](auto& r) -> auto& { return r.offset_bytes; }));
-  f.push_back(field<Operand>(
-      {"size", "byte", "size"}, [](auto& r) -> auto& { return r.size_bytes; }));
-  f.push_back(field<Operand>(
-      {"dtype", "1", "element type"}, [](auto& r) -> auto& { return r.dtype; }));
-  f.push_back(field<Operand>(
-      {"written", "1", "written by the op"}, [](auto& r) -> auto& { return r.written; }));
+  f.add("buffer", "1", "row of /plan/buffers, -1 = absent", f.row.buffer);
+  f.add("offset", "byte", "offset in the buffer", f.row.offset_bytes);
+  f.add("size", "byte", "size", f.row.size_bytes);
+  f.add("dtype", "1", "element type", f.row.dtype);
+  f.add("written", "1", "written by the op", f.row.written);
   return f;
 }
 
 Fields<Wait> wait_fields() {
   Fields<Wait> f;
-  f.push_back(field<Wait>(
-      {"on", "1", "what is waited for"}, [](auto& r) -> auto& { return r.on; }));
-  f.push_back(field<Wait>(
-      {"index", "1", "op, or unit of a boundary point"}, [](auto& r) -> auto& { return r.index; }));
+  f.add("on", "1", "what is waited for", f.row.on);
+  f.add("index", "1", "op, or unit of a boundary point", f.row.index);
   return f;
 }
 
 Fields<Buffer> buffer_fields() {
   Fields<Buffer> f;
-  f.push_back(field<Buffer>(
-      {"size", "byte", "size"}, [](auto& r) -> auto& { return r.size_bytes; }));
-  f.push_back(field<Buffer>(
-      {"offset", "byte", "offset in the arena, -1 = none"}, [](auto& r) -> auto& { return r.offset_bytes; }));
-  f.push_back(field<Buffer>(
-      {"memory_class", "1", "what its bytes are for"}, [](auto& r) -> auto& { return r.memory; }));
-  f.push_back(field<Buffer>(
-      {"persistent", "1", "lives for the whole run"}, [](auto& r) -> auto& { return r.persistent; }));
-  f.push_back(field<Buffer>(
-      {"tensor", "1", "tensor held, -1 = none"}, [](auto& r) -> auto& { return r.tensor; }));
-  f.push_back(field<Buffer>(
-      {"unit", "1", "unit it belongs to, -1 = none"}, [](auto& r) -> auto& { return r.unit; }));
+  f.add("size", "byte", "size", f.row.size_bytes);
+  f.add("offset", "byte", "offset in the arena, -1 = none", f.row.offset_bytes);
+  f.add("memory_class", "1", "what its bytes are for", f.row.memory);
+  f.add("persistent", "1", "lives for the whole run", f.row.persistent);
+  f.add("tensor", "1", "tensor held, -1 = none", f.row.tensor);
+  f.add("unit", "1", "unit it belongs to, -1 = none", f.row.unit);
   return f;
 }
 
 Fields<Segment> segment_fields() {
   Fields<Segment> f;
-  f.push_back(field<Segment>(
-      {"name", "1", "part of the step"}, [](auto& r) -> auto& { return r.name; }));
-  f.push_back(field<Segment>(
-      {"first_op", "1", "row of /plan/ops"}, [](auto& r) -> auto& { return r.first_op; }));
-  f.push_back(field<Segment>(
-      {"op_count", "1", "ops"}, [](auto& r) -> auto& { return r.op_count; }));
+  f.add("name", "1", "part of the step", f.row.name);
+  f.add("first_op", "1", "row of /plan/ops", f.row.first_op);
+  f.add("op_count", "1", "ops", f.row.op_count);
   return f;
 }
 
 Fields<PointRow> point_fields() {
   Fields<PointRow> f;
-  f.push_back(field<PointRow>(
-      {"segment", "1", "row of /plan/segments"}, [](auto& r) -> auto& { return r.segment; }));
-  f.push_back(field<PointRow>(
-      {"point", "1", "boundary point"}, [](auto& r) -> auto& { return r.point; }));
-  f.push_back(field<PointRow>(
-      {"unit", "1", "its unit"}, [](auto& r) -> auto& { return r.unit; }));
-  f.push_back(field<PointRow>(
-      {"op", "1", "its op, -1 = none"}, [](auto& r) -> auto& { return r.op; }));
+  f.add("segment", "1", "row of /plan/segments", f.row.segment);
+  f.add("point", "1", "boundary point", f.row.point);
+  f.add("unit", "1", "its unit", f.row.unit);
+  f.add("op", "1", "its op, -1 = none", f.row.op);
   return f;
 }
 
 Fields<UnitRow> unit_fields(std::size_t name_bytes) {
   Fields<UnitRow> f;
-  const auto add = [&f](const char* name, const char* units, const char* long_name, auto access) {
-    f.push_back(field<UnitRow>({name, units, long_name}, access));
-  };
-  f.push_back(text_field<UnitRow>(
-      {"name", "1", "name"}, name_bytes, [](auto& r) -> auto& { return r.name; }));
-  add(
-      "elements", "1", "parameters", [](auto& r) -> auto& { return r.flat.elements; });
-  add(
-      "padded_elements", "1", "parameters with padding", [](auto& r) -> auto& { return r.flat.padded_elements; });
-  add(
-      "shard_elements", "1", "parameters of a shard", [](auto& r) -> auto& { return r.flat.shard_elements; });
-  add(
-      "parameter_shard", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.parameter_shard; });
-  add(
-      "gradient_shard", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.gradient_shard; });
-  add(
-      "first_moment", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.first_moment; });
-  add(
-      "second_moment", "1", "row of /plan/buffers", [](auto& r) -> auto& { return r.flat.second_moment; });
+  f.add_text("name", "1", "name", name_bytes, f.row.name);
+  f.add("elements", "1", "parameters", f.row.flat.elements);
+  f.add("padded_elements", "1", "parameters with padding", f.row.flat.padded_elements);
+  f.add("shard_elements", "1", "parameters of a shard", f.row.flat.shard_elements);
+  f.add("parameter_shard", "1", "row of /plan/buffers", f.row.flat.parameter_shard);
+  f.add("gradient_shard", "1", "row of /plan/buffers", f.row.flat.gradient_shard);
+  f.add("first_moment", "1", "row of /plan/buffers", f.row.flat.first_moment);
+  f.add("second_moment", "1", "row of /plan/buffers", f.row.flat.second_moment);
   return f;
 }
 
 Fields<PieceRow> piece_fields() {
   Fields<PieceRow> f;
-  f.push_back(field<PieceRow>(
-      {"unit", "1", "row of /plan/units"}, [](auto& r) -> auto& { return r.unit; }));
-  f.push_back(field<PieceRow>(
-      {"parameter", "1", "parameter of the model"}, [](auto& r) -> auto& { return r.piece.parameter; }));
-  f.push_back(field<PieceRow>(
-      {"offset", "1", "first element in the flat parameter"}, [](auto& r) -> auto& { return r.piece.offset; }));
-  f.push_back(field<PieceRow>(
-      {"elements", "1", "elements"}, [](auto& r) -> auto& { return r.piece.elements; }));
+  f.add("unit", "1", "row of /plan/units", f.row.unit);
+  f.add("parameter", "1", "parameter of the model", f.row.piece.parameter);
+  f.add("offset", "1", "first element in the flat parameter", f.row.piece.offset);
+  f.add("elements", "1", "elements", f.row.piece.elements);
   return f;
 }
 

@@ -40,10 +40,8 @@ std::vector<CurvePoint> step_curve(std::span<const StepRow> steps) {
 
 Fields<CurvePoint> curve_fields() {
   Fields<CurvePoint> f;
-  f.push_back(field<CurvePoint>(
-      {"step", "1", "optimizer step"}, [](auto& r) -> auto& { return r.step; }));
-  f.push_back(field<CurvePoint>(
-      {"step_time", "s", "step time, mean over ranks"}, [](auto& r) -> auto& { return r.seconds; }));
+  f.add("step", "1", "optimizer step", f.row.step);
+  f.add("step_time", "s", "step time, mean over ranks", f.row.seconds);
   return f;
 }
 

@@ -1,31 +1,26 @@
 #pragma once
 #include <algorithm>
-#include <cstring>
-#include <functional>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "trace/hdf5.hpp"
 #include "trace/names.hpp"
 
 namespace foreshard::trace {
 
-/// One column of a table whose rows are `Row`s: how it is stored and how it goes from and to a row.
-template <class Row>
+/// One column of a table whose rows are structs in memory: which member it is, and how it is stored.
 struct Field {
   hdf5::Column column;
-  hdf5::Handle type;
-  std::size_t size_bytes = 0;
-  std::function<void(std::span<const Row>, std::byte*)> gather;   ///< rows -> values
-  std::function<void(std::span<Row>, const std::byte*)> scatter;  ///< values -> rows
+  hdf5::Handle type;             ///< in the file and in memory
+  std::size_t size_bytes = 0;    ///< of a value
+  std::size_t offset_bytes = 0;  ///< of the member in its row
+  std::size_t named_values = 0;  ///< of an enum or bool: how many there are; 0 if any value will do
+  bool is_text = false;          ///< the member is a std::string
 };
-
-template <class Row>
-using Fields = std::vector<Field<Row>>;
 
 template <class T>
 struct IsId : std::false_type {};
@@ -45,57 +40,61 @@ hdf5::Handle stored_type() {
     return hdf5::copy_type(hdf5::native<T>());
 }
 
-/// Throws LibraryError unless the byte at `value` is one of an enum's or of bool's values. Any number will do.
 template <class T>
-void expect_named(const std::byte* value, const std::string& column) {
-  if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
-    std::size_t count = 2;
-    if constexpr (std::is_enum_v<T>) count = names_of<T>().size();
-    if (std::to_integer<std::size_t>(*value) >= count) throw LibraryError(column + " holds a value that has no name");
+std::size_t named_values() {
+  if constexpr (std::is_enum_v<T>) return names_of<T>().size();
+  return std::is_same_v<T, bool> ? 2 : 0;
+}
+
+/// The columns of a table of `Row`s. Members are named on `row`, which is only there for that:
+///   fields.add("kind", "1", "what is computed", fields.row.op.kind);
+template <class Row>
+class Fields {
+ public:
+  template <class T>
+  void add(std::string name, const char* units, std::string long_name, const T& member_of_row) {
+    static_assert(!std::is_enum_v<T> || sizeof(T) == 1);
+    list_.push_back({.column = {std::move(name), units, std::move(long_name)},
+                     .type = stored_type<T>(),
+                     .size_bytes = sizeof(T),
+                     .offset_bytes = offset_of(member_of_row),
+                     .named_values = trace::named_values<T>()});
   }
-}
 
-/// The column of the member that `access(row)` refers to. Its width in memory is that of the stored type.
-template <class Row, class Access>
-Field<Row> field(hdf5::Column column, Access access) {
-  using T = std::remove_cvref_t<std::invoke_result_t<Access, Row&>>;
-  static_assert(!std::is_enum_v<T> || sizeof(T) == 1);
-  return {column, stored_type<T>(), sizeof(T),
-          [access](std::span<const Row> rows, std::byte* out) {
-            for (const Row& row : rows) {
-              std::memcpy(out, &access(row), sizeof(T));
-              out += sizeof(T);
-            }
-          },
-          [access, name = column.name](std::span<Row> rows, const std::byte* in) {
-            for (Row& row : rows) {
-              expect_named<T>(in, name);
-              std::memcpy(&access(row), in, sizeof(T));
-              in += sizeof(T);
-            }
-          }};
-}
+  /// Text of at most `size_bytes` bytes; longer text is cut.
+  void add_text(std::string name, const char* units, std::string long_name, std::size_t size_bytes,
+                const std::string& member_of_row) {
+    list_.push_back({.column = {std::move(name), units, std::move(long_name)},
+                     .type = hdf5::text_type(size_bytes),
+                     .size_bytes = size_bytes,
+                     .offset_bytes = offset_of(member_of_row),
+                     .is_text = true});
+  }
 
-/// A column of text of at most `size_bytes` bytes; longer text is cut.
-template <class Row, class Access>
-Field<Row> text_field(hdf5::Column column, std::size_t size_bytes, Access access) {
-  return {std::move(column), hdf5::text_type(size_bytes), size_bytes,
-          [access, size_bytes](std::span<const Row> rows, std::byte* out) {
-            std::memset(out, 0, rows.size() * size_bytes);
-            for (const Row& row : rows) {
-              const std::string& text = access(row);
-              std::memcpy(out, text.data(), std::min(text.size(), size_bytes));
-              out += size_bytes;
-            }
-          },
-          [access, size_bytes](std::span<Row> rows, const std::byte* in) {
-            for (Row& row : rows) {
-              const char* text = reinterpret_cast<const char*>(in);
-              access(row) = std::string(text, strnlen(text, size_bytes));
-              in += size_bytes;
-            }
-          }};
-}
+  const std::vector<Field>& list() const { return list_; }
+
+  Row row{};
+
+ private:
+  std::size_t offset_of(const auto& member) const {
+    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&member) -
+                                    reinterpret_cast<const std::byte*>(&row));
+  }
+
+  std::vector<Field> list_;
+};
+
+/// `count` rows of `stride_bytes` each, in memory.
+template <class Byte>
+struct Rows {
+  Byte* first = nullptr;
+  std::size_t count = 0, stride_bytes = 0;
+};
+
+/// Copies a field out of rows: `values` has room for as many.
+void gather(const Field& field, const Rows<const std::byte>& rows, std::byte* values);
+/// Copies values into a field of rows. Throws LibraryError for an enum or bool whose value has no name.
+void scatter(const Field& field, const std::byte* values, const Rows<std::byte>& rows);
 
 /// A group of equally long columns that grows. Rows are kept in memory until `flush`.
 template <class Row>
@@ -103,20 +102,21 @@ class Table {
  public:
   Table(hid_t parent, const std::string& name, Fields<Row> fields, hsize_t chunk_rows)
       : group_(hdf5::create_group(parent, name)), fields_(std::move(fields)) {
-    for (const auto& f : fields_) columns_.emplace_back(group_.id(), f.column, f.type.id(), chunk_rows);
+    for (const Field& f : fields_.list()) columns_.emplace_back(group_.id(), f.column, f.type.id(), chunk_rows);
   }
   void append(const Row& row) { pending_.push_back(row); }
   std::size_t rows() const { return written_ + pending_.size(); }
   void flush() {
-    for (std::size_t i = 0; i < fields_.size(); ++i) write(i);
+    for (std::size_t i = 0; i < columns_.size(); ++i) write(i);
     written_ += pending_.size();
     pending_.clear();
   }
 
  private:
   void write(std::size_t column) {
-    values_.resize(pending_.size() * fields_[column].size_bytes);
-    fields_[column].gather(pending_, values_.data());
+    const Field& field = fields_.list()[column];
+    values_.resize(pending_.size() * field.size_bytes);
+    gather(field, {reinterpret_cast<const std::byte*>(pending_.data()), pending_.size(), sizeof(Row)}, values_.data());
     columns_[column].append(values_.data(), pending_.size());
   }
 
@@ -137,21 +137,19 @@ void write_table(hid_t parent, const std::string& name, Fields<Row> fields, std:
   table.flush();
 }
 
+/// How many rows a table has. Throws LibraryError if its columns are not equally long.
+std::size_t table_rows(hid_t group, const std::string& name, const std::vector<Field>& fields);
+
 /// Reads a table. Its columns must be equally long, else LibraryError.
 template <class Row>
 std::vector<Row> read_table(hid_t parent, const std::string& name, const Fields<Row>& fields) {
   const hdf5::Handle group = hdf5::open_group(parent, name);
-  hsize_t count = hdf5::row_count(group.id(), fields.front().column.name);
-  for (const auto& f : fields) {
-    const hsize_t rows = hdf5::row_count(group.id(), f.column.name);
-    if (rows != count) throw LibraryError(name + "/" + f.column.name + " is shorter or longer than its neighbours");
-  }
-  std::vector<Row> rows(count);
+  std::vector<Row> rows(table_rows(group.id(), name, fields.list()));
   std::vector<std::byte> values;
-  for (const auto& f : fields) {
-    values.resize(count * f.size_bytes);
-    hdf5::read_column(group.id(), f.column.name, f.type.id(), count, values.data());
-    f.scatter(rows, values.data());
+  for (const Field& field : fields.list()) {
+    values.resize(rows.size() * field.size_bytes);
+    hdf5::read_column(group.id(), field.column.name, field.type.id(), rows.size(), values.data());
+    scatter(field, values.data(), {reinterpret_cast<std::byte*>(rows.data()), rows.size(), sizeof(Row)});
   }
   return rows;
 }

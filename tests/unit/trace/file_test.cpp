@@ -166,7 +166,7 @@ TEST(TraceFile, SurvivesKillToTheLastFlush) {
 }
 
 TEST(TraceFile, OneHalfIsSoundWheneverTheWriterIsKilled) {
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < 6; ++trial) {
     const TemporaryFolder folder;
     const std::string part = folder.file("t.h5.part");
     int flushed[2];
@@ -182,7 +182,7 @@ TEST(TraceFile, OneHalfIsSoundWheneverTheWriterIsKilled) {
     }
     std::size_t flushes = 0;
     for (char byte; flushes < 2 + static_cast<std::size_t>(trial) % 3 && ::read(flushed[0], &byte, 1) == 1;) ++flushes;
-    usleep(static_cast<useconds_t>(1 + 2777 * trial));
+    usleep(static_cast<useconds_t>(1 + 5555 * trial));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     close(flushed[1]);
