@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "base/dtype.hpp"
-#include "base/random.hpp"
 
 /// Test data, and an independent account of what collectives must give: one element at a time, by recursion.
 namespace foreshard::comm::testing {
@@ -71,16 +70,24 @@ inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <>
 inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 
+/// 64 well-mixed bits. Source: finalizer of SplitMix64, Steele, Lea, Flood, OOPSLA 2014.
+inline std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9ULL;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebULL;
+  return bits ^ bits >> 31;
+}
+
 /// Element `index` of `rank`: numbers of mixed sizes and signs, so that the order of additions shows in the last bits.
 template <class T>
 T element(int rank, std::int64_t index, int salt = 0) {
-  const auto bits = philox(static_cast<std::uint64_t>(salt) << 32 | static_cast<std::uint64_t>(rank), 0,
-                           static_cast<std::uint64_t>(index));
-  const double value = (uniform(bits[0]) - 0.5) * static_cast<double>(1 << bits[1] % 9);
+  const std::uint64_t seed = static_cast<std::uint64_t>(salt) << 50 | static_cast<std::uint64_t>(rank) << 36;
+  const std::uint64_t bits = mixed((seed + static_cast<std::uint64_t>(index) + 1) * 0x9e3779b97f4a7c15ULL);
+  const std::int64_t number =
+      (static_cast<std::int64_t>(bits) >> 34) * (1 << (bits & 7));  // 30 bits and a sign, times up to 2^7
   if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(value * 1e5);
+    return static_cast<T>(number / 1024);
   else
-    return narrow<T>(static_cast<decltype(wide(T{}))>(value));
+    return narrow<T>(static_cast<decltype(wide(T{}))>(static_cast<double>(number) * 0x1p-30));
 }
 
 /// The canonical tree over values[0, n): left takes the largest power of two below n.
