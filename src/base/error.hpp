@@ -9,11 +9,11 @@ namespace foreshard {
 enum class ExitCode : int {
   done = 0,
   runtime_failure = 1,
-  usage = 2,        ///< usage or configuration, found before MPI starts
-  infeasible = 3,   ///< no plan fits
-  outside = 4,      ///< a comparison or self-check is outside its tolerance
-  bad_input = 5,    ///< an input file is unreadable or has the wrong format
-  requeue = 75,     ///< a checkpoint was written after a signal: start me again
+  usage = 2,       ///< usage or configuration, found before MPI starts
+  infeasible = 3,  ///< no plan fits
+  outside = 4,     ///< a comparison or self-check is outside its tolerance
+  bad_input = 5,   ///< an input file is unreadable or has the wrong format
+  requeue = 75,    ///< a checkpoint was written after a signal: start me again
 };
 
 /// The user's mistake. The message says what is wrong, the value seen, what was expected and what to do.

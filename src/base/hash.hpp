@@ -5,12 +5,12 @@
 
 namespace foreshard {
 
-/// 64-bit FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv), fed value by value: the same on every machine of one byte order.
+/// 64-bit FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv), fed value by value: the same on every machine of one byte
+/// order.
 class Hash {
  public:
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  Hash& add(T value) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) Hash& add(T value) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(&value);
     for (std::size_t i = 0; i < sizeof(T); ++i) mix(bytes[i]);
     return *this;

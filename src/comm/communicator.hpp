@@ -20,12 +20,14 @@ struct Counters {
   Count all_gather, reduce_scatter, all_reduce;
 };
 
-/// Ranks that act together on one ordered channel. Each group has its own order; different groups never block each other, so
-/// each may be driven by its own thread. All calls are collective over the members, blocking, and in the same order everywhere.
-/// A call returns when every member has finished reading this rank's bytes: then, and only then, its buffers may be reused.
+/// Ranks that act together on one ordered channel. Each group has its own order; different groups never block each
+/// other, so each may be driven by its own thread. All calls are collective over the members, blocking, and in the same
+/// order everywhere. A call returns when every member has finished reading this rank's bytes: then, and only then, its
+/// buffers may be reused.
 ///
-/// Buffers lie in the arenas of `Communicator::arena`, at the same offset on every rank. Reductions add in fp32 (f64 for f64,
-/// integers exactly) along one canonical pairwise tree over the members' positions, ((0+1)+(2+3))+…, whatever the transport.
+/// Buffers lie in the arenas of `Communicator::arena`, at the same offset on every rank. Reductions add in fp32 (f64
+/// for f64, integers exactly) along one canonical pairwise tree over the members' positions, ((0+1)+(2+3))+…, whatever
+/// the transport.
 class Group {
  public:
   virtual ~Group() = default;
@@ -38,8 +40,8 @@ class Group {
   /// shard = (accumulate ? shard : 0) + Σ over members of their whole[index·count, (index+1)·count).
   virtual void reduce_scatter(const void* whole, void* shard, std::int64_t count, DType dtype, bool accumulate) = 0;
 
-  /// sum = (accumulate ? sum : 0) + Σ over members of their x[0, count). `sum` and `x` do not overlap, unless equal and not
-  /// accumulating.
+  /// sum = (accumulate ? sum : 0) + Σ over members of their x[0, count). `sum` and `x` do not overlap, unless equal and
+  /// not accumulating.
   virtual void all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) = 0;
 };
 
@@ -51,13 +53,15 @@ class Communicator {
   virtual int size() const = 0;
   virtual int node_rank() const = 0;  ///< position among the ranks of this node
   virtual int node_size() const = 0;  ///< ranks on this node
-  virtual std::string_view transport() const = 0;  ///< e.g. "threads", "mpi shared memory", "mpi messages (no shared memory: …)"
+  virtual std::string_view transport()
+      const = 0;  ///< e.g. "threads", "mpi shared memory", "mpi messages (no shared memory: …)"
 
-  /// Collective, once: zeroed memory of `size_bytes` (the same on all ranks), 4096-aligned, that peers may read. Owned by the
-  /// communicator. Pages are not touched, so they count as used only when an op writes them.
+  /// Collective, once: zeroed memory of `size_bytes` (the same on all ranks), 4096-aligned, that peers may read. Owned
+  /// by the communicator. Pages are not touched, so they count as used only when an op writes them.
   virtual std::span<std::byte> arena(std::int64_t size_bytes) = 0;
 
-  /// Collective over all ranks: this rank's group of `members` (world ranks in order; contains this rank). After `arena`.
+  /// Collective over all ranks: this rank's group of `members` (world ranks in order; contains this rank). After
+  /// `arena`.
   virtual std::unique_ptr<Group> group(std::span<const int> members) = 0;
 
   // Host data, outside the step; collective over all ranks; blocking; any memory.
@@ -73,7 +77,8 @@ class Communicator {
   virtual void abort(int exit_code) noexcept = 0;
 };
 
-/// Connections of `size` ranks that are threads of this process. Give one to each thread; destroy them after all have ended.
+/// Connections of `size` ranks that are threads of this process. Give one to each thread; destroy them after all have
+/// ended.
 std::vector<std::unique_ptr<Communicator>> make_local(int size);
 
 }  // namespace foreshard::comm

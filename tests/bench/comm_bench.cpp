@@ -1,8 +1,8 @@
 // Collectives between the ranks of a node beside memcpy: mpirun -n 2 bench_comm [largest MiB] [--messages]
 //
-// Per size and round, all ranks together do a batch of each kind; a batch's time is that of the slowest rank. `memcpy` copies
-// in private memory the bytes that must cross to this rank, (P-1)/P of the buffer. Printed are medians of rounds, and the median
-// of the rounds' ratios to memcpy, so that what disturbs a whole round cancels.
+// Per size and round, all ranks together do a batch of each kind; a batch's time is that of the slowest rank. `memcpy`
+// copies in private memory the bytes that must cross to this rank, (P-1)/P of the buffer. Printed are medians of
+// rounds, and the median of the rounds' ratios to memcpy, so that what disturbs a whole round cancels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,7 +83,8 @@ void Bench::print_size(std::int64_t bytes) {
   std::string line = fmt::format("{:>10}", bytes / 1024);
   for (std::size_t kind = 0; kind < calls.size(); ++kind) {
     const double t = median(seconds[kind]);
-    line += fmt::format(" | {:9.1f} {:6.2f} {:4.2f}", t * 1e6, static_cast<double>(crossing) / t * 1e-9, median(ratios[kind]));
+    line += fmt::format(" | {:9.1f} {:6.2f} {:4.2f}", t * 1e6, static_cast<double>(crossing) / t * 1e-9,
+                        median(ratios[kind]));
   }
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -93,9 +94,11 @@ void Bench::print_size(std::int64_t bytes) {
 void Bench::print_round_trip() {
   std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
-    seconds.push_back(time(2000, [&] { group_->all_gather(arena_.data() + 4 * group_->index(), arena_.data(), 1, DType::f32); }));
+    seconds.push_back(
+        time(2000, [&] { group_->all_gather(arena_.data() + 4 * group_->index(), arena_.data(), 1, DType::f32); }));
   }
-  if (ranks_.rank() == 0) fmt::print("all_gather of one float (ready there, done back): {:.2f} us\n", median(seconds) * 1e6);
+  if (ranks_.rank() == 0)
+    fmt::print("all_gather of one float (ready there, done back): {:.2f} us\n", median(seconds) * 1e6);
 }
 
 }  // namespace
@@ -109,7 +112,9 @@ int main(int argc, char** argv) {
     fmt::print("{} ranks, {}, MPI thread level {}\n", ranks->size(), ranks->transport(), session.thread_level());
     fmt::print("per kind: us, GB/s of the bytes that cross to a rank, rate / memcpy rate\n");
     fmt::print("{:>10}", "KiB");
-    for (const char* kind : {"memcpy", "all_gather", "reduce_scatter", "  accumulating", "all_reduce", "  accumulating"}) fmt::print(" | {:<21}", kind);
+    for (const char* kind :
+         {"memcpy", "all_gather", "reduce_scatter", "  accumulating", "all_reduce", "  accumulating"})
+      fmt::print(" | {:<21}", kind);
     fmt::print("\n");
   }
   for (std::int64_t bytes = 1024; bytes <= largest << 20; bytes *= 4) bench.print_size(bytes);

@@ -80,8 +80,7 @@ void append_and_flush(benchmark::State& state) {
   }
   writer.close();
   const double events = static_cast<double>(state.iterations()) * steps * ops_per_step;
-  state.counters["s_per_event"] =
-      benchmark::Counter(events, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["s_per_event"] = benchmark::Counter(events, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["bytes_per_event"] = static_cast<double>(std::filesystem::file_size(file_name())) / events;
   std::filesystem::remove(file_name());
 }
