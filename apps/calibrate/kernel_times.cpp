@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <barrier>
-#include <filesystem>
 #include <mutex>
 
 #include "apps/calibrate/local_ranks.hpp"
@@ -14,7 +11,6 @@
 #include "apps/calibrate/samples.hpp"
 #include "apps/calibrate/workout.hpp"
 #include "comm/mpi_communicator.hpp"
-#include "trace/writer.hpp"
 #include "train/training_rank.hpp"
 
 namespace foreshard::calibrate {
@@ -89,18 +85,6 @@ double team_seconds(const plan::Settings& settings, int threads) {
   return seconds;
 }
 
-/// Traces as many steps as training does between two flushes.
-void trace_steps(Trainee& trainee) {
-  const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
-  {
-    trace::Writer writer(path, {}, trainee.plan(), {}, true);
-    for (int step = 0; step < 20; ++step) writer.append(0, trainee.step());
-    writer.flush();
-    writer.close();
-  }
-  std::filesystem::remove(path);
-}
-
 /// Tables of the same kernel and number of busy cores give way to the new ones.
 void replace(std::vector<sim::KernelTable>& tables, std::vector<sim::KernelTable> by) {
   std::erase_if(tables, [&](const sim::KernelTable& old) {
@@ -159,10 +143,10 @@ void measure_handovers(sim::Machine& machine, int ranks) {
 
 void measure_process(sim::Machine& machine) {
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
-    Trainee trainee(sharded_workout(1), communicator, 1);
-    trace_steps(trainee);
-    machine.process_base_bytes = {static_cast<double>(resident_bytes() - trainee.arena_bytes()),
-                                  "measured: resident memory besides the arena"};
+    Trainee trainee(workouts(true).front(), communicator, 1);
+    for (int step = 0; step < 4; ++step) trainee.step();
+    const auto bytes = static_cast<double>(resident_bytes() - trainee.arena_bytes());
+    machine.process_base_bytes = {bytes, "measured: resident memory besides the arena, after four steps"};
   });
 }
 
