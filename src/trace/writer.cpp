@@ -18,7 +18,9 @@
 namespace foreshard::trace {
 namespace {
 
-constexpr hsize_t event_chunk_rows = 65536;
+// Read as fast as 65,536 rows and 2 % larger (measured on 1e6 events), but a flush, which recompresses the last chunk,
+// costs a quarter.
+constexpr hsize_t event_chunk_rows = 16384;
 constexpr hsize_t small_chunk_rows = 1024;
 
 void expect_absent(const std::string& path) {

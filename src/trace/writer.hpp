@@ -14,7 +14,7 @@ namespace foreshard::trace {
 /// Until `close` there are two files, `<path>.part` and `<path>.part2`, which flushes write in turns: whenever the
 /// process is killed, one of them is sound and has everything up to the last `flush` that ended, or the one before if
 /// it was killed within a flush. `read` takes the better one. Rows are only kept in memory until they are flushed; no
-/// other call touches the disk. A flush recompresses the last chunk of every column (about 10 ms): call it every few
+/// other call touches the disk. A flush recompresses the last chunk of every column (about 3 ms): call it every few
 /// seconds, between steps. Errors of the disk or of HDF5 are LibraryErrors that name the file.
 class Writer {
  public:

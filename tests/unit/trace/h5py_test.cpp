@@ -36,7 +36,7 @@ assert group[text(group.attrs["signal"])].shape == group[text(group.attrs["axes"
 def described(name, node):
     if isinstance(node, h5py.Dataset): assert node.attrs["units"] and node.attrs["long_name"], name
 f.visititems(described)
-assert e["start_ns"].chunks == (65536,) and e["start_ns"].shuffle and e["start_ns"].compression_opts == 1
+assert e["start_ns"].chunks == (16384,) and e["start_ns"].shuffle and e["start_ns"].compression_opts == 1
 )";
 
 TEST(TraceSchema, IsReadableWithH5py) {
