@@ -53,7 +53,8 @@ void add_train_keys(Config& config) {
   config.add("trace.flush_steps", 20, "steps between two flushes to disk", {.unit = "steps", .min = 1});
   config.add("run.dir", std::string("runs"), "folder of run folders");
   config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");
-  config.add("engine.threads", 0, "compute threads of a rank; 0 = cores of the node / its ranks",
+  config.add("engine.threads", 0,
+             "compute threads of a rank; 0 = the cores it is bound to, else cores of the node / its ranks",
              {.unit = "threads", .min = 0});
   config.add("comm.backend", std::string("auto"),
              "auto and mpi: MPI, through shared memory inside a node; messages: MPI without it",

@@ -24,7 +24,7 @@ struct TrainSettings {
   std::int64_t trace_first = 1, trace_last = 0;  ///< steps that are recorded
   std::int64_t trace_flush_steps = 20;
   std::string run_dir, run_name;
-  int threads = 0;  ///< per rank; 0: the node's cores divided by its ranks
+  int threads = 0;  ///< per rank; 0: the cores it is bound to, else the node's cores divided by its ranks
 };
 
 /// Declares the keys of training: train.*, optimizer.*, lr_scheduler.*, data.*, validation.*, metrics.*, trace.*,

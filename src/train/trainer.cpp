@@ -1,6 +1,7 @@
 #include "train/trainer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,6 +32,13 @@ trace::CollectiveTotal difference(const comm::Count& after, const comm::Count& b
 
 nlohmann::json json_of(const trace::CollectiveTotal& total) {
   return {{"count", total.count}, {"bytes", total.payload_bytes}, {"received_bytes", total.received_bytes}};
+}
+
+/// The cores that this process is bound to; where it is not bound, its share of the node's.
+int cores_of_rank(int ranks_of_node) {
+  const int allowed = static_cast<int>(std::thread::hardware_concurrency());  // follows the affinity mask
+  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, allowed < online ? allowed : online / ranks_of_node);
 }
 
 /// Host names by rank, on rank 0.
@@ -77,8 +85,7 @@ StreamOptions Trainer::stream_options() const {
 }
 
 engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> on_failure) const {
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return {.threads = settings_.threads > 0 ? settings_.threads : std::max(1, cores / communicator_.node_size()),
+  return {.threads = settings_.threads > 0 ? settings_.threads : cores_of_rank(communicator_.node_size()),
           .on_failure = std::move(on_failure)};
 }
 
@@ -110,6 +117,15 @@ void Trainer::open_trace(const std::string& command_line) {
   const std::string path =
       settings_.trace_file.empty() && folder_ ? folder_->file("trace.h5").string() : settings_.trace_file;
   together(communicator_, [&] { trace_.emplace(communicator_, path, run, rank_->plan(), ranks); });
+}
+
+Trainer::~Trainer() {
+  if (!record_ || finished_) return;
+  try {
+    record_->finish("failed", 1);
+  } catch (const LibraryError& error) {  // what ended the run matters more than what kept it from being recorded
+    log_warn("{}", error.what());
+  }
 }
 
 void Trainer::introduce() const {
@@ -157,7 +173,7 @@ void Trainer::step(std::int64_t step) {
   expect_finite(step, result);
   if (leads()) report(metrics_of(step, result, data_s));
   if (validates_after(step)) validate(step);
-  if (trace_ && step % settings_.trace_flush_steps == 0 && step < settings_.trace_last + settings_.trace_flush_steps)
+  if (trace_ && step % settings_.trace_flush_steps == 0 && step - settings_.trace_flush_steps < settings_.trace_last)
     trace_->flush();
 }
 
@@ -287,6 +303,7 @@ void Trainer::finish() {
   r["plan_hash"] = fmt::format("{:016x}", plan::hash_of(rank_->plan()));
   r["transport"] = communicator_.transport();
   r.finish("done", 0);
+  finished_ = true;
   log_info("done         median step {}, {:.4f} TFLOP/s a rank, arena {} of which touched {}, process {}; {}",
            duration_text(s.step_time_s), s.tflops_per_device, bytes_text(s.arena_bytes),
            bytes_text(s.arena_touched_bytes), bytes_text(s.rss_bytes), folder_->path().string());

@@ -22,6 +22,8 @@ class Trainer {
           comm::Communicator& communicator, std::vector<std::string> command_line,
           std::function<void(std::exception_ptr)> on_failure);
 
+  ~Trainer();  ///< a run that did not come to its end is recorded as failed
+
   /// Collective: all steps. Throws LibraryError, naming the step, if the loss or the gradient is no longer finite.
   void run();
 
@@ -62,6 +64,7 @@ class Trainer {
   std::optional<RunRecord> record_;
   std::optional<MetricsFile> metrics_;
   std::ofstream log_;
+  bool finished_ = false;
 
   Batch batch_;
   StepTimer timer_;

@@ -27,7 +27,7 @@ def keys(model, ranks):
 
 
 def predict(options, model, ranks):
-    command = [f"{options.bin}/foreshard-plan", *keys(model, ranks), f"--parallel.world_size={ranks}", f"--machine.file={options.machine}", "--json"]
+    command = [f"{options.bin}/foreshard-plan", *keys(model, ranks), f"--parallel.world_size={ranks}", "--engine.threads=1", f"--machine.file={options.machine}", "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
