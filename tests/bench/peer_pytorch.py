@@ -160,12 +160,12 @@ def peer_rank(peer: str, size: dict, tokens_file: str) -> None:
 # --- The driver --------------------------------------------------------------------------------------------------------------
 
 
-def wait(process: subprocess.Popen) -> int:
-    """Waits and returns the peak resident bytes of the process and its children."""
+def wait(process: subprocess.Popen, log: pathlib.Path) -> int:
+    """Waits and returns the peak resident bytes of the process and its children. What it said is in `log`."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        sys.exit(f"peer_pytorch: {' '.join(map(str, process.args))} ended with {process.returncode}")
+        sys.exit(f"{log.read_text()[-4000:]}\npeer_pytorch: {' '.join(map(str, process.args))} ended with {process.returncode}")
     return usage.ru_maxrss * 1024
 
 
@@ -180,15 +180,15 @@ def free_port() -> str:
 def run_peer(peer: str, name: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict:
     environment = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": str(RANKS),
                                 "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    out, cores = folder / "peer.out", sorted(os.sched_getaffinity(0))
+    out, log, cores = folder / "peer.out", folder / "peer.log", sorted(os.sched_getaffinity(0))
     ranks = []
-    with open(out, "w") as stream:
+    with open(out, "w") as stream, open(log, "w") as messages:
         for rank in range(RANKS):
             core = {cores[rank]} if len(cores) >= RANKS else set(cores)
             ranks.append(subprocess.Popen([sys.executable, __file__, "--rank-of", peer, "--size", name, "--tokens", str(tokens)],
-                                          env=environment | {"RANK": str(rank)}, stdout=stream, stderr=subprocess.DEVNULL,
+                                          env=environment | {"RANK": str(rank)}, stdout=stream, stderr=messages,
                                           preexec_fn=lambda core=core: os.sched_setaffinity(0, core)))
-        resident = max(wait(process) for process in ranks)
+        resident = max(wait(process, log) for process in ranks)
     return json.loads(out.read_text().splitlines()[-1]) | {"resident_bytes": resident}
 
 
@@ -197,11 +197,14 @@ def run_foreshard(name: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict
     shutil.rmtree(run_dir, ignore_errors=True)
     keys = {"model.layers": size["layers"], "model.width": size["width"], "model.heads": size["heads"], "model.vocab_size":
             size["vocab"], "model.max_seq_len": size["seq"], "train.seq_len": size["seq"], "train.local_batch_size": size["batch"],
-            "train.steps": size["steps"] + size["warmup"], "data.path": tokens, "run.dir": run_dir, "optimizer.lr": 3e-4}
+            "train.steps": size["steps"] + size["warmup"], "data.path": tokens, "run.dir": run_dir, "optimizer.lr": 3e-4,
+            "lr_scheduler.decay": "none", "engine.threads": 1}
     command = ["mpirun", "-n", str(RANKS), str(pathlib.Path(os.environ["FORESHARD_BIN"]) / "foreshard-train")]
-    process = subprocess.Popen(command + [f"--{key}={value}" for key, value in keys.items()], stdout=subprocess.DEVNULL,
-                               env=os.environ | {"OMP_NUM_THREADS": "1"})
-    resident = wait(process)
+    log = folder / "foreshard.log"
+    with open(log, "w") as messages:
+        process = subprocess.Popen(command + [f"--{key}={value}" for key, value in keys.items()], stdout=messages, stderr=messages,
+                                   env=os.environ | {"OMP_NUM_THREADS": "1"})
+    resident = wait(process, log)
     lines = [json.loads(line) for path in run_dir.rglob("metrics.jsonl") for line in path.read_text().splitlines()]
     steps = [line for line in lines if "step_s" in line][size["warmup"] :]
     return {"step_s": statistics.median(line["step_s"] for line in steps), "last_loss": steps[-1]["loss"],
