@@ -1,9 +1,11 @@
 #include "apps/calibrate/kernel_times.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
+#include <filesystem>
 #include <mutex>
 
 #include "apps/calibrate/local_ranks.hpp"
@@ -11,6 +13,7 @@
 #include "apps/calibrate/samples.hpp"
 #include "apps/calibrate/workout.hpp"
 #include "comm/mpi_communicator.hpp"
+#include "trace/writer.hpp"
 #include "train/training_rank.hpp"
 
 namespace foreshard::calibrate {
@@ -85,6 +88,30 @@ double team_seconds(const plan::Settings& settings, int threads) {
   return seconds;
 }
 
+/// Resident memory besides the arena of a process that trains.
+std::int64_t training_bytes(const plan::Settings& settings) {
+  std::int64_t bytes = 0;
+  run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
+    Trainee trainee(settings, communicator, 1);
+    for (int step = 0; step < 4; ++step) trainee.step();
+    bytes = resident_bytes() - trainee.arena_bytes();
+  });
+  return bytes;
+}
+
+/// What an open trace adds to it.
+std::int64_t trace_bytes(const plan::Settings& settings) {
+  const plan::Plan plan =
+      plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
+  const std::int64_t before = resident_bytes();
+  trace::Writer writer(path, {}, plan, {}, true);
+  const std::int64_t added = resident_bytes() - before;
+  writer.close();
+  std::filesystem::remove(path);
+  return added;
+}
+
 /// Tables of the same kernel and number of busy cores give way to the new ones.
 void replace(std::vector<sim::KernelTable>& tables, std::vector<sim::KernelTable> by) {
   std::erase_if(tables, [&](const sim::KernelTable& old) {
@@ -142,12 +169,9 @@ void measure_handovers(sim::Machine& machine, int ranks) {
 }
 
 void measure_process(sim::Machine& machine) {
-  run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
-    Trainee trainee(workouts(true).front(), communicator, 1);
-    for (int step = 0; step < 4; ++step) trainee.step();
-    const auto bytes = static_cast<double>(resident_bytes() - trainee.arena_bytes());
-    machine.process_base_bytes = {bytes, "measured: resident memory besides the arena, after four steps"};
-  });
+  const std::int64_t bytes = training_bytes(workouts(true).front()) + trace_bytes(workouts(true).front());
+  machine.process_base_bytes = {static_cast<double>(bytes),
+                                "measured: resident memory of a training besides its arena, and of a trace"};
 }
 
 }  // namespace foreshard::calibrate

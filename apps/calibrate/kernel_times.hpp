@@ -19,7 +19,8 @@ void measure_team(sim::Machine& machine);
 /// Trains on `ranks` local ranks: sets the times between ops.
 void measure_handovers(sim::Machine& machine, int ranks);
 
-/// Trains a little, then sets the resident memory that is not the arena's. First of all, before other memory is used.
+/// Trains a little with a trace open, then sets the resident memory that is not the arena's. First of all, before other
+/// memory is used.
 void measure_process(sim::Machine& machine);
 
 }  // namespace foreshard::calibrate
