@@ -41,6 +41,7 @@ constexpr std::array assumptions{
     Assumption{OpKind::cross_entropy_backward, activation, 1.2e-3},
     Assumption{OpKind::load_batch, flat, 1.0e-3},
     Assumption{OpKind::zero_fill, flat, 0.2e-3},
+    Assumption{OpKind::retain, flat, 0.4e-3},
     Assumption{OpKind::grad_norm, flat, 0.6e-3},
     Assumption{OpKind::adamw, flat, 1.5e-3},
 };
@@ -67,7 +68,8 @@ Machine generic_machine(int cores) {
   machine.handover_alone_s = machine.handover_next_s;
   machine.handover_wake_s = assume(1e-5, "waking a thread");
   machine.team_efficiency = assume(0.95, "kernels scale well over few cores");
-  machine.process_base_bytes = assume(100e6, "libraries of an MPI process");
+  machine.process_base_bytes = assume(40e6, "data of an MPI process");
+  machine.process_shared_bytes = assume(60e6, "libraries of an MPI process");
   machine.network_latency_s = assume(5e-6, "an InfiniBand-class network");
   machine.network_bytes_per_s = assume(12.5e9, "100 Gbit/s into a node");
   return machine;

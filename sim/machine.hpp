@@ -51,14 +51,15 @@ struct Machine {
   int cores = 1;     ///< of a node
   std::vector<KernelTable> kernels;
   std::vector<CollectiveTable> collectives;
-  Quantity kernel_floor_s;       ///< no kernel takes less
-  Quantity handover_next_s;      ///< from the end of an op to the start of the next on its lane
-  Quantity handover_alone_s;     ///< the same where the rank has the node for itself
-  Quantity handover_wake_s;      ///< from the end of an op to the start of one on another lane that waited for it
-  Quantity team_efficiency;      ///< speed of a team of n threads, divided by n times the speed of one, for n = cores
-  Quantity process_base_bytes;   ///< resident memory of a rank besides its arena
-  Quantity network_latency_s;    ///< of a message to another node
-  Quantity network_bytes_per_s;  ///< into a node, from others
+  Quantity kernel_floor_s;        ///< no kernel takes less
+  Quantity handover_next_s;       ///< from the end of an op to the start of the next on its lane
+  Quantity handover_alone_s;      ///< the same where the rank has the node for itself
+  Quantity handover_wake_s;       ///< from the end of an op to the start of one on another lane that waited for it
+  Quantity team_efficiency;       ///< speed of a team of n threads, divided by n times the speed of one, for n = cores
+  Quantity process_base_bytes;    ///< resident data of a rank besides its arena
+  Quantity process_shared_bytes;  ///< resident programs and libraries, which the ranks of a node share
+  Quantity network_latency_s;     ///< of a message to another node
+  Quantity network_bytes_per_s;   ///< into a node, from others
 };
 
 /// Without a file: rounded rates of one core of a current server processor; every number is marked "assumed".

@@ -36,6 +36,7 @@ constexpr std::array quantities{NamedQuantity{"kernel_floor_s", &Machine::kernel
                                 NamedQuantity{"handover_wake_s", &Machine::handover_wake_s},
                                 NamedQuantity{"team_efficiency", &Machine::team_efficiency},
                                 NamedQuantity{"process_base_bytes", &Machine::process_base_bytes},
+                                NamedQuantity{"process_shared_bytes", &Machine::process_shared_bytes},
                                 NamedQuantity{"network_latency_s", &Machine::network_latency_s},
                                 NamedQuantity{"network_bytes_per_s", &Machine::network_bytes_per_s}};
 

@@ -52,11 +52,12 @@ void add_times(Prediction& prediction, const plan::Plan& plan) {
   prediction.collectives = trace::collectives_of(plan);
 }
 
-void add_memory(Prediction& prediction, const plan::Plan& plan, const Machine& machine) {
+void add_memory(Prediction& prediction, const plan::Plan& plan, const Machine& machine, int ranks_per_node) {
   prediction.arena_bytes = plan.arena_bytes;
   prediction.peak = trace::peak_of(trace::memory_timeline(plan, prediction.simulation.events));
   prediction.peak_op = compute_op_at(plan, prediction.simulation, prediction.peak.time_ns);
-  prediction.process_base_bytes = std::llround(machine.process_base_bytes.value);
+  prediction.process_base_bytes =
+      std::llround(machine.process_base_bytes.value + machine.process_shared_bytes.value / ranks_per_node);
   prediction.rss_bytes = prediction.arena_bytes + prediction.process_base_bytes;
 }
 
@@ -82,7 +83,7 @@ Prediction predict(const plan::Plan& plan, const Machine& machine, const Layout&
   prediction.simulation = simulate_step(plan, std::ref(cost), cost.cores_per_rank(), handover_of(machine, layout));
   prediction.sources = cost.sources();
   add_times(prediction, plan);
-  add_memory(prediction, plan, machine);
+  add_memory(prediction, plan, machine, layout.ranks_per_node);
   return prediction;
 }
 

@@ -12,6 +12,7 @@
 #include "apps/calibrate/process.hpp"
 #include "apps/calibrate/samples.hpp"
 #include "apps/calibrate/workout.hpp"
+#include "base/process_memory.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "trace/writer.hpp"
 #include "train/training_rank.hpp"
@@ -89,12 +90,13 @@ double team_seconds(const plan::Settings& settings, int threads) {
 }
 
 /// Resident memory besides the arena of a process that trains.
-std::int64_t training_bytes(const plan::Settings& settings) {
-  std::int64_t bytes = 0;
+ResidentKinds training_bytes(const plan::Settings& settings) {
+  ResidentKinds bytes;
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
     Trainee trainee(settings, communicator, 1);
     for (int step = 0; step < 4; ++step) trainee.step();
-    bytes = resident_bytes() - trainee.arena_bytes();
+    bytes = resident_kinds();
+    bytes.own -= trainee.arena_bytes();
   });
   return bytes;
 }
@@ -104,9 +106,9 @@ std::int64_t trace_bytes(const plan::Settings& settings) {
   const plan::Plan plan =
       plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
   const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
-  const std::int64_t before = resident_bytes();
+  const std::int64_t before = resident_kinds().own;
   trace::Writer writer(path, {}, plan, {}, true);
-  const std::int64_t added = resident_bytes() - before;
+  const std::int64_t added = resident_kinds().own - before;
   writer.close();
   std::filesystem::remove(path);
   return added;
@@ -169,9 +171,11 @@ void measure_handovers(sim::Machine& machine, int ranks) {
 }
 
 void measure_process(sim::Machine& machine) {
-  const std::int64_t bytes = training_bytes(workouts(true).front()) + trace_bytes(workouts(true).front());
-  machine.process_base_bytes = {static_cast<double>(bytes),
-                                "measured: resident memory of a training besides its arena, and of a trace"};
+  const ResidentKinds bytes = training_bytes(workouts(true).front());
+  const std::int64_t trace = trace_bytes(workouts(true).front());
+  machine.process_base_bytes = {static_cast<double>(bytes.own + trace),
+                                "measured: data of a training besides its arena, and of a trace"};
+  machine.process_shared_bytes = {static_cast<double>(bytes.files), "measured: pages of programs and libraries"};
 }
 
 }  // namespace foreshard::calibrate

@@ -1,13 +1,11 @@
 #pragma once
-#include <cstdint>
 #include <string>
 
 namespace foreshard::calibrate {
 
-std::int64_t resident_bytes();  ///< of this process, now
-std::string processor_name();   ///< the model name of /proc/cpuinfo, or "unknown processor"
-std::string today();            ///< ISO 8601
-int online_cores();             ///< of this machine, whatever this process is bound to
+std::string processor_name();  ///< the model name of /proc/cpuinfo, or "unknown processor"
+std::string today();           ///< ISO 8601
+int online_cores();            ///< of this machine, whatever this process is bound to
 
 /// Lets this thread, and those it starts, run on all cores, whatever a launcher bound it to.
 void use_all_cores();

@@ -8,4 +8,11 @@ namespace foreshard {
 /// not say.
 std::int64_t resident_bytes();
 
+/// Resident memory of this process in bytes, whole pages whoever else has them: `own` holds data, `files` programs and
+/// libraries, which the ranks of a node share.
+struct ResidentKinds {
+  std::int64_t own = 0, files = 0;
+};
+ResidentKinds resident_kinds();
+
 }  // namespace foreshard
