@@ -13,18 +13,9 @@ std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std:
 
 /// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
 cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node) {
-  const int shard = mesh.shard_degree();
-  switch (group) {
-    case plan::GroupKind::shard:
-      return {shard, std::min(shard, ranks_per_node)};
-    case plan::GroupKind::replica:
-      return {mesh.replicas, std::clamp(ranks_per_node / shard, 1, mesh.replicas)};
-    case plan::GroupKind::world:
-      return {mesh.world_size(), std::min(mesh.world_size(), ranks_per_node)};
-    case plan::GroupKind::none:
-      break;
-  }
-  return {};
+  const int members = mesh.members(group);
+  if (group == plan::GroupKind::replica) return {members, std::clamp(ranks_per_node / mesh.shard_degree(), 1, members)};
+  return {members, std::min(members, ranks_per_node)};
 }
 
 }  // namespace
@@ -38,7 +29,7 @@ double payload_bytes(const plan::Plan& plan, const plan::Op& op) {
 std::size_t OpCost::KeyHash::operator()(const Key& key) const {
   const Sizes& s = key.sizes;
   std::uint64_t state =
-      static_cast<std::uint64_t>(key.kind) * 8 + static_cast<std::uint64_t>(key.group) * 2 + key.accumulate;
+      static_cast<std::uint64_t>(key.kind) * 16 + static_cast<std::uint64_t>(key.group) * 2 + key.accumulate;
   for (const std::int64_t size : {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads})
     state = (state ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ULL, state ^= state >> 32;
   return state;

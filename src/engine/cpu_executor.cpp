@@ -37,6 +37,8 @@ CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicato
       rank_(communicator.rank()) {
   gather_group_ = communicator.group(mesh.shard_group(rank_));
   reduce_group_ = communicator.group(mesh.shard_group(rank_));
+  norm_group_ = communicator.group(mesh.shard_group(rank_));
+  inner_group_ = communicator.group(mesh.inner_group(rank_));
   replica_group_ = communicator.group(mesh.replica_group(rank_));
   world_group_ = communicator.group(all_ranks(communicator.size()));
 }
@@ -110,13 +112,14 @@ void CpuExecutor::run_collective(const Op& op) {
   const std::int64_t shard = std::min(input.size_bytes, output.size_bytes) / size_bytes(input.dtype);
   switch (op.kind) {
     case OpKind::all_gather:
-      return gather_group_->all_gather(from, to, shard, input.dtype);
+      return (op.group == plan::GroupKind::inner ? inner_group_ : gather_group_)
+          ->all_gather(from, to, shard, input.dtype);
     case OpKind::reduce_scatter:
       return reduce_group_->reduce_scatter(from, to, shard, input.dtype, op.accumulate);
     case OpKind::all_reduce:
       return replica_group_->all_reduce(from, to, op.sizes.rows, input.dtype, op.accumulate);
     case OpKind::sum_norm:
-      return reduce_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
+      return norm_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
     default:
       return world_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
   }

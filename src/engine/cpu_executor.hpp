@@ -51,7 +51,7 @@ class CpuExecutor : public exec::Executor {
   kernels::Backend& kernels_;
   CpuOptions options_;
   int rank_;
-  std::unique_ptr<comm::Group> gather_group_, reduce_group_, replica_group_, world_group_;
+  std::unique_ptr<comm::Group> gather_group_, inner_group_, reduce_group_, norm_group_, replica_group_, world_group_;
 
   // Of the current step.
   const plan::Plan* plan_ = nullptr;

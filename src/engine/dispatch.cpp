@@ -90,6 +90,8 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
       return load_batch(op, context, micro_batch);
     case OpKind::zero_fill:
       return zero_fill(op);
+    case OpKind::retain:
+      return retain(op);
     case OpKind::grad_norm:
       return grad_norm(op);
     case OpKind::adamw:
@@ -151,6 +153,14 @@ void Dispatch::load_batch(const Op& op, const exec::StepContext& context, int mi
 void Dispatch::zero_fill(const Op& op) {
   const Operand& operand = plan_.outputs(op)[0];
   std::memset(bytes(operand), 0, static_cast<std::size_t>(operand.size_bytes));
+}
+
+/// This rank's part among its inner group.
+void Dispatch::retain(const Op& op) {
+  const Operand& part = plan_.outputs(op)[0];
+  const auto* whole = static_cast<const std::byte*>(bytes(plan_.inputs(op)[0]));
+  std::memcpy(bytes(part), whole + plan_.mesh.inner_index(rank_) * part.size_bytes,
+              static_cast<std::size_t>(part.size_bytes));
 }
 
 void Dispatch::grad_norm(const Op& op) {

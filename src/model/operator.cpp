@@ -1,36 +1,22 @@
 #include "model/operator.hpp"
 
-#include <array>
+#include <iterator>
 
 namespace foreshard::model {
 namespace {
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(OpKind::count_)> names = {"embedding",
-                                                                                          "layer_norm",
-                                                                                          "linear",
-                                                                                          "attention",
-                                                                                          "gelu",
-                                                                                          "add",
-                                                                                          "dropout",
-                                                                                          "cross_entropy",
-                                                                                          "embedding_backward",
-                                                                                          "layer_norm_backward",
-                                                                                          "linear_input_grad",
-                                                                                          "linear_weight_grad",
-                                                                                          "linear_bias_grad",
-                                                                                          "attention_backward",
-                                                                                          "gelu_backward",
-                                                                                          "cross_entropy_backward",
-                                                                                          "add_layer_norm",
-                                                                                          "load_batch",
-                                                                                          "zero_fill",
-                                                                                          "all_gather",
-                                                                                          "reduce_scatter",
-                                                                                          "all_reduce",
-                                                                                          "grad_norm",
-                                                                                          "sum_norm",
-                                                                                          "sum_loss",
-                                                                                          "adamw"};
+constexpr std::string_view names[] = {
+    // forward
+    "embedding", "layer_norm", "linear", "attention", "gelu", "add", "dropout", "cross_entropy",
+    // backward
+    "embedding_backward", "layer_norm_backward", "linear_input_grad", "linear_weight_grad", "linear_bias_grad",
+    "attention_backward", "gelu_backward", "cross_entropy_backward",
+    // made by lowering
+    "add_layer_norm",
+    // made by scheduling
+    "load_batch", "zero_fill", "all_gather", "retain", "reduce_scatter", "all_reduce", "grad_norm", "sum_norm",
+    "sum_loss", "adamw"};
+static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
 

@@ -31,6 +31,7 @@ enum class OpKind : std::uint8_t {
   load_batch,      ///< rows tokens; -> tokens, targets
   zero_fill,       ///< rows; -> x
   all_gather,      ///< rows elements of the whole; shard -> whole
+  retain,          ///< rows elements kept; whole -> this rank's part of it among its inner group
   reduce_scatter,  ///< rows elements of the whole; whole -> shard
   all_reduce,      ///< rows; x -> sum over the group
   grad_norm,       ///< rows; gradient shard -> exact sum of squares (accumulating)

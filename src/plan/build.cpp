@@ -6,7 +6,7 @@ namespace foreshard::plan {
 namespace {
 
 void expect_supported(const Mesh& mesh, const ScheduleOptions& options) {
-  FORESHARD_EXPECT(mesh.replicas == 1 || mesh.shard_degree() == 1, "hybrid sharding has no schedule yet");
+  FORESHARD_EXPECT(mesh.replicas >= 1 && mesh.outer >= 1 && mesh.inner >= 1, "a mesh has at least one rank an axis");
   FORESHARD_EXPECT(options.gather_limit >= 1 && options.reduce_limit >= 1 && options.micro_batches >= 1,
                    "limits and micro-batches are at least 1");
 }

@@ -7,20 +7,35 @@
 
 namespace foreshard::plan {
 
-enum class Strategy : std::uint8_t { full_shard, no_shard };
 enum class BackwardPrefetch : std::uint8_t { none, post, pre };
 constexpr int unlimited = 1 << 20;
 
+/// How long a unit's gathered parameters stay: freed after each visit (full shard), after backward (grad-op), or with
+/// the step (ZeRO-1; the root always).
+enum class Keep : std::uint8_t { visit, micro_batch, step };
+
+/// What micro-batches before the last do with their gradients: all reductions; only the reduce-scatter, so that
+/// replicas sum once a step; or none, so that unsharded gradients add up.
+enum class Accumulation : std::uint8_t { reduce, reduce_scatter, no_sync };
+
 /// How the step is overlapped and how much of it may be in memory at once.
 struct ScheduleOptions {
-  Strategy strategy = Strategy::full_shard;
+  Keep keep = Keep::visit;
+  std::vector<Keep> keep_of_unit;  ///< by unit, instead of `keep`; may be shorter than there are units
+  Accumulation accumulation = Accumulation::reduce;
   BackwardPrefetch prefetch = BackwardPrefetch::pre;
-  int prefetch_depth = 1;    ///< backward, of `pre`
-  int forward_prefetch = 1;  ///< units gathered ahead in forward
-  int gather_limit = 2;      ///< units gathered at once, the one in use included, the kept root apart
-  int reduce_limit = 2;      ///< unsharded gradients waiting for or in reduction
+  int prefetch_depth = 1;                       ///< backward, of `pre`
+  int forward_prefetch = 1;                     ///< units gathered ahead in forward
+  int gather_limit = 2;                         ///< units gathered at once, the one in use included, kept ones apart
+  std::int64_t gather_limit_bytes = INT64_MAX;  ///< the same in bytes; one unit is always allowed
+  int reduce_limit = 2;                         ///< unsharded gradients waiting for or in reduction
   int micro_batches = 1;
 };
+
+/// How long `unit` is kept, the root apart.
+inline Keep keep_of(const ScheduleOptions& options, UnitId unit) {
+  return unit.value < options.keep_of_unit.size() ? options.keep_of_unit[unit.value] : options.keep;
+}
 
 // The passes, each a pure function in a file of its own name.
 model::Graph differentiate(const model::Graph& forward);

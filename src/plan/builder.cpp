@@ -13,10 +13,11 @@ std::int64_t aligned(std::int64_t size_bytes) {
   return (size_bytes + buffer_alignment_bytes - 1) / buffer_alignment_bytes * buffer_alignment_bytes;
 }
 
-/// Embedding operators touch only the rows of their tokens; all others their whole operands.
+/// Embedding operators touch only the rows of their tokens, retain only what it keeps; all others their whole operands.
 double touched_bytes(const Op& op, const Operand& operand) {
   const bool table = (op.kind == OpKind::embedding && !operand.written) || op.kind == OpKind::embedding_backward;
   const auto whole = static_cast<double>(operand.size_bytes);
+  if (op.kind == OpKind::retain) return static_cast<double>(op.sizes.rows * size_bytes(operand.dtype));
   return table ? std::min(whole, static_cast<double>(op.sizes.rows * op.sizes.cols * size_bytes(operand.dtype)))
                : whole;
 }
@@ -99,11 +100,9 @@ OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<
   op.cost.flops = model::flops(op.kind, op.sizes);
   for (const Operand& input : inputs) op.cost.read_bytes += touched_bytes(op, input);
   for (const Operand& output : outputs) op.cost.written_bytes += touched_bytes(op, output);
-  const int members = op.group == GroupKind::shard     ? plan.mesh.shard_degree()
-                      : op.group == GroupKind::replica ? plan.mesh.replicas
-                                                       : plan.mesh.world_size();
   if (op.group != GroupKind::none)
-    op.wire_bytes = received_share(op.kind, members) * static_cast<double>(op.sizes.rows * size_bytes(inputs[0].dtype));
+    op.wire_bytes = received_share(op.kind, plan.mesh.members(op.group)) *
+                    static_cast<double>(op.sizes.rows * size_bytes(inputs[0].dtype));
   plan.operands.insert(plan.operands.end(), inputs.begin(), inputs.end());
   plan.operands.insert(plan.operands.end(), outputs.begin(), outputs.end());
   plan.waits.insert(plan.waits.end(), waits.begin(), waits.end());

@@ -1,36 +1,49 @@
 #include "plan/lifetimes.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace foreshard::plan {
 namespace {
 
-constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
-
 void live_always(Lifetime& life) {
   life.birth.fill(0);
-  life.death.fill(never);
+  life.death.fill(Lifetime::never);
   life.compute_only = false;
 }
 
-bool lives_always(const Lifetime& life) { return life.death[0] == never; }
-
-/// Buffers whose first use in the segment is a read hold what an earlier micro-batch left there.
+/// Buffers whose first use in the segment reads or adds hold what an earlier micro-batch left there.
 bool first_use_reads(const Plan& plan, const Segment& segment, BufferId buffer) {
   for (const Op& op : plan.ops_of(segment))
     for (const Operand& operand : std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count))
-      if (operand.buffer == buffer) return !operand.written;
+      if (operand.buffer == buffer) return !operand.written || op.accumulate;
   return false;
+}
+
+/// Nothing else is carried from one micro-batch to the next.
+bool may_be_kept(MemoryClass memory) {
+  return memory == MemoryClass::gathered || memory == MemoryClass::unsharded_gradients;
 }
 
 void keep_across_micro_batches(const Plan& plan, std::vector<std::optional<Lifetime>>& lives) {
   const auto last = std::ranges::find(plan.segments, Segment::Name::last, &Segment::name);
   if (last == plan.segments.end()) return;
   for (auto& life : lives)
-    if (life && plan.buffers[life->buffer.value].memory == MemoryClass::gathered &&
-        first_use_reads(plan, *last, life->buffer))
+    if (life && may_be_kept(plan.buffers[life->buffer.value].memory) && first_use_reads(plan, *last, life->buffer))
       live_always(*life);
+}
+
+std::vector<bool> touched(const Plan& plan, const Segment& segment) {
+  std::vector<bool> buffers(plan.buffers.size());
+  for (const Op& op : plan.ops_of(segment))
+    for (const Operand& operand : std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count))
+      if (operand.present()) buffers[operand.buffer.value] = true;
+  return buffers;
+}
+
+/// Of units other than the root.
+std::ptrdiff_t gathers(const Plan& plan, const Segment& segment) {
+  return std::ranges::count_if(
+      plan.ops_of(segment), [](const Op& op) { return op.kind == OpKind::all_gather && op.unit != model::root_unit; });
 }
 
 }  // namespace
@@ -45,7 +58,7 @@ std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& 
       if (!operand.present() || plan.buffers[operand.buffer.value].persistent) continue;
       auto& life = lives[operand.buffer.value];
       if (!life)
-        life = Lifetime{operand.buffer, plan.buffers[operand.buffer.value].size_bytes, order.start({i}, instance)};
+        life = Lifetime{operand.buffer, plan.buffers[operand.buffer.value].size_bytes, {i}, order.start({i}, instance)};
       life->death[static_cast<std::size_t>(op.lane)] = order.position({i}, instance);
       life->compute_only &= op.lane == Lane::compute;
     }
@@ -54,13 +67,24 @@ std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& 
   return lives;
 }
 
+std::vector<const Segment*> covering_segments(const Plan& plan) {
+  const Segment& first = plan.segments.front();
+  const auto last = std::ranges::find(plan.segments, Segment::Name::last, &Segment::name);
+  if (last == plan.segments.end()) return {&first};
+  const std::vector<bool> in_first = touched(plan, first), in_last = touched(plan, *last);
+  const bool touches_more =
+      !std::ranges::equal(in_first, in_last, [](bool first_has, bool last_has) { return first_has || !last_has; });
+  if (touches_more || gathers(plan, first) != gathers(plan, *last)) return {&first, &*last};
+  return {&first};
+}
+
 std::vector<std::pair<BufferId, BufferId>> conflicts_across(const Plan& plan, const Segment& before,
                                                             const Segment& segment) {
   const Order order(plan, before, segment);
   auto earlier = lifetimes(plan, before, order, 0), later = lifetimes(plan, segment, order, 1);
   for (auto* lives : {&earlier, &later})
     for (auto& life : *lives)
-      if (life && lives_always(*life)) life.reset();
+      if (life && life->always()) life.reset();
   // A buffer born after everything of the earlier segment has ended conflicts with none of it.
   Clock end{};
   for (const auto& a : earlier)

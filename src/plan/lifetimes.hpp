@@ -13,8 +13,12 @@ namespace foreshard::plan {
 struct Lifetime {
   BufferId buffer;
   std::int64_t size_bytes = 0;
+  OpId first_op;
   Clock birth{}, death{};
   bool compute_only = true;  ///< only the compute lane touches it
+
+  static constexpr std::uint32_t never = UINT32_MAX;
+  bool always() const { return death[0] == never; }
 };
 
 /// True unless, in every timing that the waits permit, one buffer is dead before the other is born.
@@ -27,6 +31,11 @@ inline bool conflict(const Lifetime& a, const Lifetime& b) {
 /// touches.
 std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& segment, const Order& order,
                                                int instance = 0);
+
+/// The micro-batches whose lifetimes cover those of all: the first, and the last where it touches more (what is
+/// reduced only then) or gathers less (what is kept since the first). The waits of any other permit no timing that
+/// these do not.
+std::vector<const Segment*> covering_segments(const Plan& plan);
 
 /// Pairs (a, b) where b's instance in the later micro-batch may be born while a's in the earlier one is alive.
 /// Buffers that are kept through all micro-batches are left out: they conflict with everything anyway.

@@ -1,13 +1,39 @@
 #include "plan/mesh.hpp"
 
+#include <cstddef>
+#include <numeric>
+
 namespace foreshard::plan {
 
-std::vector<int> Mesh::shard_group(int rank) const {
-  const int first = rank - shard_index(rank);
-  std::vector<int> ranks;
-  for (int i = 0; i < shard_degree(); ++i) ranks.push_back(first + i);
+namespace {
+
+std::vector<int> neighbours(int first, int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), first);
   return ranks;
 }
+
+}  // namespace
+
+int Mesh::members(GroupKind group) const {
+  switch (group) {
+    case GroupKind::shard:
+      return shard_degree();
+    case GroupKind::replica:
+      return replicas;
+    case GroupKind::world:
+      return world_size();
+    case GroupKind::inner:
+      return inner;
+    case GroupKind::none:
+      break;
+  }
+  return 1;
+}
+
+std::vector<int> Mesh::shard_group(int rank) const { return neighbours(rank - shard_index(rank), shard_degree()); }
+
+std::vector<int> Mesh::inner_group(int rank) const { return neighbours(rank - inner_index(rank), inner); }
 
 std::vector<int> Mesh::replica_group(int rank) const {
   std::vector<int> ranks;

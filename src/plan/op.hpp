@@ -6,6 +6,7 @@
 #include "base/dtype.hpp"
 #include "base/ids.hpp"
 #include "model/graph.hpp"
+#include "plan/mesh.hpp"
 
 namespace foreshard::plan {
 
@@ -20,9 +21,6 @@ using BufferId = Id<struct BufferTag>;  ///< index into Plan::buffers
 enum class Lane : std::uint8_t { compute, gather, reduce, replicate, copy };
 constexpr int lane_count = 5;
 std::string_view name_of(Lane lane);
-
-/// Which ranks take part in a collective, by axes of the mesh.
-enum class GroupKind : std::uint8_t { none, shard, replica, world };
 
 /// What a buffer's bytes are for.
 enum class MemoryClass : std::uint8_t {

@@ -74,34 +74,57 @@ class BestFit {
   std::vector<Placed> placed_;  // by offset
 };
 
-/// Largest first; of equals, the one that is born first.
-std::vector<const Lifetime*> by_size(const std::vector<std::optional<Lifetime>>& lives) {
-  std::vector<const Lifetime*> sorted;
-  for (const auto& life : lives)
-    if (life) sorted.push_back(&*life);
-  std::ranges::stable_sort(sorted, [](const Lifetime* a, const Lifetime* b) {
-    return a->size_bytes != b->size_bytes ? a->size_bytes > b->size_bytes : a->birth < b->birth;
-  });
-  return sorted;
-}
+/// When buffers live, in every micro-batch that differs in it.
+class Lives {
+ public:
+  explicit Lives(const Plan& plan) {
+    for (const Segment* segment : covering_segments(plan))
+      of_segment_.push_back(lifetimes(plan, *segment, Order(plan, *segment)));
+  }
+
+  bool conflict(const Lifetime& a, const Lifetime& b) const {
+    if (of_segment_.size() == 1) return plan::conflict(a, b);
+    return std::ranges::any_of(of_segment_, [&](const auto& lives) {
+      const auto &x = lives[a.buffer.value], &y = lives[b.buffer.value];
+      return x && y && plan::conflict(*x, *y);
+    });
+  }
+
+  /// One of each buffer's lifetimes, the largest buffers first; of equals, the one that is born first.
+  std::vector<const Lifetime*> by_size() const {
+    std::vector<const Lifetime*> sorted;
+    for (std::size_t buffer = 0; buffer < of_segment_.front().size(); ++buffer)
+      for (const auto& lives : of_segment_)
+        if (lives[buffer]) {
+          sorted.push_back(&*lives[buffer]);
+          break;
+        }
+    std::ranges::stable_sort(sorted, [](const Lifetime* a, const Lifetime* b) {
+      return a->size_bytes != b->size_bytes ? a->size_bytes > b->size_bytes : a->birth < b->birth;
+    });
+    return sorted;
+  }
+
+ private:
+  std::vector<std::vector<std::optional<Lifetime>>> of_segment_;  // by buffer
+};
 
 }  // namespace
 
 void place(Plan& plan) {
   const std::int64_t bottom = place_persistent(plan);
-  const Segment& first = plan.segments.front();
-  const Order order(plan, first);
-  const auto lives = lifetimes(plan, first, order);
+  const Lives lives(plan);
   const BorderConflicts across(plan);
   BestFit fit(bottom);
   std::int64_t top = bottom;
-  for (const Lifetime* life : by_size(lives)) {
+  for (const Lifetime* life : lives.by_size()) {
     const bool border = across.any(life->buffer);
     const auto conflicts = [&](const Lifetime& a, const Lifetime& b) {
-      return conflict(a, b) || (border && across(a.buffer, b.buffer));
+      return lives.conflict(a, b) || (border && across(a.buffer, b.buffer));
     };
-    plan.buffers[life->buffer.value].offset_bytes = fit.place(*life, conflicts);
-    top = std::max(top, plan.buffers[life->buffer.value].offset_bytes + life->size_bytes);
+    std::int64_t& offset = plan.buffers[life->buffer.value].offset_bytes;
+    offset = fit.place(*life, conflicts);
+    top = std::max(top, offset + life->size_bytes);
   }
   plan.arena_bytes = top;
 }

@@ -29,16 +29,22 @@ std::int64_t heaviest_clique(const std::vector<const Lifetime*>& lives, std::siz
   return best;
 }
 
-/// Live bytes while the compute op `op` runs, in the worst timing: buffers of the compute lane live for certain, others
-/// if they can be alive at the same time as each other and the op.
+/// True if it is alive in every timing while the compute op `op` runs, given that it may be.
+bool is_certain(const Order& order, OpId op, const Lifetime& life) {
+  const bool born = life.compute_only || life.always() || order.precedes(life.first_op, op);
+  return born && (life.compute_only || life.death[0] >= order.position(op));
+}
+
+/// Live bytes while the compute op `op` runs, in the worst timing: those that live for certain, and of the others those
+/// that can be alive at the same time as each other and the op.
 std::int64_t live_during(const Order& order, OpId op, const std::vector<std::optional<Lifetime>>& lives) {
   const Clock& start = order.start(op);
   const std::uint32_t position = order.position(op);
   std::int64_t certain = 0;
   std::vector<const Lifetime*> possible, chosen;
   for (const auto& life : lives) {
-    if (!life || covers(start, life->death) || life->birth[0] >= position) continue;
-    if (life->compute_only)
+    if (!life || covers(start, life->death) || (life->birth[0] >= position && !life->always())) continue;
+    if (is_certain(order, op, *life))
       certain += life->size_bytes;
     else
       possible.push_back(&*life);
@@ -70,14 +76,15 @@ bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b) {
 }
 
 std::int64_t memory_lower_bound(const Plan& plan) {
-  const Segment& segment = plan.segments.front();
-  const Order order(plan, segment);
-  const auto lives = lifetimes(plan, segment, order);
   std::int64_t persistent = 0, live = 0;
   for (const Buffer& buffer : plan.buffers)
     if (buffer.persistent) persistent += buffer.size_bytes;
-  for (const OpId op : filter(segment, [&](OpId id) { return plan.ops[id.value].lane == Lane::compute; }))
-    live = std::max(live, live_during(order, op, lives));
+  for (const Segment* segment : covering_segments(plan)) {
+    const Order order(plan, *segment);
+    const auto lives = lifetimes(plan, *segment, order);
+    for (const OpId op : filter(*segment, [&](OpId id) { return plan.ops[id.value].lane == Lane::compute; }))
+      live = std::max(live, live_during(order, op, lives));
+  }
   return persistent + live;
 }
 

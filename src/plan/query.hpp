@@ -25,7 +25,7 @@ VisitOps find_visit(const Plan& plan, const Segment& segment, UnitId unit, Phase
 bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b);
 
 /// Bytes of the largest set of buffers that are all alive at once in some timing that the waits permit, persistent ones
-/// included: no placement can do with less. Of a plan's first segment.
+/// included: no placement can do with less.
 std::int64_t memory_lower_bound(const Plan& plan);
 
 }  // namespace foreshard::plan

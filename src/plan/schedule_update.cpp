@@ -25,7 +25,7 @@ OpId grad_norm(Builder& build, UnitId unit) {
 OpId sum_norm(Builder& build, OpId last_norm) {
   const Wait wait = after(last_norm);
   return build.op({.kind = OpKind::sum_norm,
-                   .lane = Lane::reduce,
+                   .lane = Lane::replicate,
                    .phase = Phase::update,
                    .sizes = {.rows = exact_sum_words},
                    .group = GroupKind::shard},
@@ -50,7 +50,7 @@ OpId adamw(Builder& build, UnitId unit, std::span<const Wait> waits) {
 OpId sum_loss(Builder& build, OpId after_loss) {
   const Wait wait = after(after_loss);
   return build.op({.kind = OpKind::sum_loss,
-                   .lane = Lane::reduce,
+                   .lane = Lane::replicate,
                    .phase = Phase::update,
                    .sizes = {.rows = 2},
                    .group = GroupKind::world},

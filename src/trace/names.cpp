@@ -40,7 +40,7 @@ const Names& names_of<plan::Phase>() {
 
 template <>
 const Names& names_of<plan::GroupKind>() {
-  static const Names names{"none", "shard", "replica", "world"};
+  static const Names names{"none", "shard", "replica", "world", "inner"};
   return names;
 }
 

@@ -126,19 +126,7 @@ class PerfettoWriter {
         event.received_bytes);
   }
 
-  int group_size(const plan::Op& op) const {
-    switch (op.group) {
-      case plan::GroupKind::shard:
-        return trace_.plan.mesh.shard_degree();
-      case plan::GroupKind::replica:
-        return trace_.plan.mesh.replicas;
-      case plan::GroupKind::world:
-        return trace_.plan.mesh.world_size();
-      case plan::GroupKind::none:
-        break;
-    }
-    return 1;
-  }
+  int group_size(const plan::Op& op) const { return trace_.plan.mesh.members(op.group); }
 
   int local_rank(std::uint32_t rank) const {
     return rank < trace_.ranks.size() ? trace_.ranks[rank].local_rank : static_cast<int>(rank);

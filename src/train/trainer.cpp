@@ -219,7 +219,8 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
   if (trace_ && step >= settings_.trace_first && step <= settings_.trace_last) {
     m.compute_s = totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::compute)] * 1e-9;
     m.comm_s = (totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::gather)] +
-                totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::reduce)]) *
+                totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::reduce)] +
+                totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::replicate)]) *
                1e-9;
     m.comm_exposed_s = totals_.exposed_ns * 1e-9;
     m.idle_s = totals_.idle_ns * 1e-9;

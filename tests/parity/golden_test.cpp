@@ -27,8 +27,7 @@ RunSetup setup_of(const json& golden, int world, bool reference) {
                                .tied_head = c.at("tied_head")};
   const int micro_batches = world == 1 ? golden.at("micro_batches").get<int>() : 1;
   const std::int64_t rows = golden.at("batch").get<int>() * golden.at("micro_batches").get<int>();
-  RunSetup setup{.settings =
-                     settings_of(model, golden.at("seq"), rows, world, plan::Strategy::full_shard, micro_batches)};
+  RunSetup setup{.settings = settings_of(model, golden.at("seq"), rows, full_shard(world), micro_batches)};
   setup.seed = golden.at("seed");
   setup.learning_rates = golden.at("learning_rates").get<std::vector<double>>();
   const json& o = golden.at("optimizer");

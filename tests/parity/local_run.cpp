@@ -106,11 +106,10 @@ class Ranks {
 
 }  // namespace
 
-plan::Settings settings_of(const model::GptConfig& model, std::int64_t seq, std::int64_t global_rows, int world,
-                           plan::Strategy strategy, int micro_batches) {
-  plan::Settings settings{.model = model, .batch = {.batch = global_rows / world / micro_batches, .seq = seq}};
-  settings.mesh = strategy == plan::Strategy::full_shard ? plan::Mesh{1, 1, world} : plan::Mesh{world, 1, 1};
-  settings.schedule.strategy = strategy;
+plan::Settings settings_of(const model::GptConfig& model, std::int64_t seq, std::int64_t global_rows,
+                           const plan::Mesh& mesh, int micro_batches) {
+  plan::Settings settings{
+      .model = model, .batch = {.batch = global_rows / mesh.world_size() / micro_batches, .seq = seq}, .mesh = mesh};
   settings.schedule.micro_batches = micro_batches;
   return settings;
 }

@@ -31,9 +31,13 @@ struct Outcome {
   comm::Counters counters;  ///< of rank 0
 };
 
-/// Settings of `world` ranks, full shard or replicated, whose step is `global_rows` rows in `micro_batches` parts.
-plan::Settings settings_of(const model::GptConfig& model, std::int64_t seq, std::int64_t global_rows, int world,
-                           plan::Strategy strategy, int micro_batches = 1);
+/// Settings of a mesh's ranks, whose step is `global_rows` rows in `micro_batches` parts.
+plan::Settings settings_of(const model::GptConfig& model, std::int64_t seq, std::int64_t global_rows,
+                           const plan::Mesh& mesh, int micro_batches = 1);
+
+/// All ranks share one copy of the model, or each has its own.
+inline plan::Mesh full_shard(int world) { return {.inner = world}; }
+inline plan::Mesh no_shard(int world) { return {.replicas = world}; }
 
 /// Tokens (3i² + 7i + step·11) mod vocabulary, each the target of the one before; every `ignore_every`-th target is
 /// ignored.

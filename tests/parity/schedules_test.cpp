@@ -16,7 +16,7 @@ const model::GptConfig model_of_four{.layers = 4, .width = 12, .heads = 3, .voca
 constexpr std::int64_t seq = 5, rows = 8;
 
 RunSetup setup_of(int world, int micro_batches) {
-  RunSetup setup{.settings = settings_of(model_of_four, seq, rows, world, plan::Strategy::full_shard, micro_batches),
+  RunSetup setup{.settings = settings_of(model_of_four, seq, rows, full_shard(world), micro_batches),
                  .dtype = DType::f32,
                  .reference = false};
   setup.learning_rates = {1e-2, 1e-2, 1e-2};

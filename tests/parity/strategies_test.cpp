@@ -6,15 +6,13 @@
 namespace foreshard::parity {
 namespace {
 
-using plan::Strategy;
-
 // Prime and odd extents: nothing divides.
 const model::GptConfig odd_model{
     .layers = 2, .width = 15, .heads = 3, .vocab_size = 37, .max_seq_len = 11, .ffn_width = 23};
 constexpr std::int64_t seq = 7, rows = 120;  // 120 divides by all rank counts below
 
-RunSetup setup_of(int world, Strategy strategy, int micro_batches = 1, const model::GptConfig& model = odd_model) {
-  RunSetup setup{.settings = settings_of(model, seq, rows, world, strategy, micro_batches)};
+RunSetup setup_of(const plan::Mesh& mesh, int micro_batches = 1, const model::GptConfig& model = odd_model) {
+  RunSetup setup{.settings = settings_of(model, seq, rows, mesh, micro_batches)};
   setup.batch = [vocab = model.vocab_size](std::int64_t step) { return formula_batch(rows, seq, vocab, step, 5); };
   return setup;
 }
@@ -37,28 +35,26 @@ void expect_same_bits(const Outcome& a, const Outcome& b) {
 }
 
 const Outcome& one_rank() {
-  static const Outcome outcome = run(setup_of(1, Strategy::no_shard));
+  static const Outcome outcome = run(setup_of(no_shard(1)));
   return outcome;
 }
 
-class Strategies : public testing::TestWithParam<std::tuple<int, Strategy>> {};
+class Strategies : public testing::TestWithParam<std::tuple<int, bool>> {};
 
 TEST_P(Strategies, EqualOneRank) {
-  const auto [world, strategy] = GetParam();
-  expect_close(one_rank(), run(setup_of(world, strategy)), 1e-12);
+  const auto [world, sharded] = GetParam();
+  expect_close(one_rank(), run(setup_of(sharded ? full_shard(world) : no_shard(world))), 1e-12);
 }
 
 TEST_P(Strategies, AccumulateMicroBatchesToOneRanksStep) {
-  const auto [world, strategy] = GetParam();
-  expect_close(one_rank(), run(setup_of(world, strategy, world == 3 ? 4 : 3)), 1e-12);
+  const auto [world, sharded] = GetParam();
+  expect_close(one_rank(), run(setup_of(sharded ? full_shard(world) : no_shard(world), world == 3 ? 4 : 3)), 1e-12);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Strategies,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 5, 8),
-                                          testing::Values(Strategy::full_shard, Strategy::no_shard)));
+INSTANTIATE_TEST_SUITE_P(All, Strategies, testing::Combine(testing::Values(1, 2, 3, 4, 5, 8), testing::Bool()));
 
 TEST(StrategiesEdges, TheLossOfARepeatedBatchFalls) {
-  RunSetup setup = setup_of(2, Strategy::full_shard);
+  RunSetup setup = setup_of(full_shard(2));
   setup.batch = [](std::int64_t) { return formula_batch(rows, seq, 37, 1); };
   const Outcome outcome = run(setup);
   EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.1);
@@ -67,11 +63,11 @@ TEST(StrategiesEdges, TheLossOfARepeatedBatchFalls) {
 class PowerOfTwo : public testing::TestWithParam<int> {};
 
 TEST_P(PowerOfTwo, StrategiesAgreeToTheBitInDouble) {
-  expect_same_bits(run(setup_of(GetParam(), Strategy::full_shard)), run(setup_of(GetParam(), Strategy::no_shard)));
+  expect_same_bits(run(setup_of(full_shard(GetParam()))), run(setup_of(no_shard(GetParam()))));
 }
 
 TEST_P(PowerOfTwo, StrategiesAgreeToTheBitInFloatOnCpuKernels) {
-  RunSetup full = setup_of(GetParam(), Strategy::full_shard, 3), none = setup_of(GetParam(), Strategy::no_shard, 3);
+  RunSetup full = setup_of(full_shard(GetParam()), 3), none = setup_of(no_shard(GetParam()), 3);
   for (RunSetup* setup : {&full, &none}) setup->dtype = DType::f32, setup->reference = false;
   expect_same_bits(run(full), run(none));
 }
@@ -80,20 +76,20 @@ INSTANTIATE_TEST_SUITE_P(Ranks, PowerOfTwo, testing::Values(2, 4, 8));
 
 TEST(StrategiesEdges, UnitsSmallerThanTheWorld) {
   const model::GptConfig model{.layers = 2, .width = 1, .heads = 1, .vocab_size = 2, .max_seq_len = 7, .ffn_width = 1};
-  const Outcome one = run(setup_of(1, Strategy::no_shard, 1, model));
-  for (const int world : {3, 8}) expect_close(one, run(setup_of(world, Strategy::full_shard, 1, model)), 1e-11);
+  const Outcome one = run(setup_of(no_shard(1), 1, model));
+  for (const int world : {3, 8}) expect_close(one, run(setup_of(full_shard(world), 1, model)), 1e-11);
 }
 
 TEST(StrategiesEdges, UntiedHeadAndDropout) {
   model::GptConfig model = odd_model;
   model.tied_head = false;
   model.dropout = 0.2;
-  const Outcome one = run(setup_of(1, Strategy::no_shard, 1, model));
-  for (const int world : {2, 5}) expect_close(one, run(setup_of(world, Strategy::full_shard, 1, model)), 1e-12);
+  const Outcome one = run(setup_of(no_shard(1), 1, model));
+  for (const int world : {2, 5}) expect_close(one, run(setup_of(full_shard(world), 1, model)), 1e-12);
 }
 
 TEST(StrategiesEdges, AnAllIgnoredBatchChangesNothingButDecay) {
-  RunSetup setup = setup_of(2, Strategy::full_shard);
+  RunSetup setup = setup_of(full_shard(2));
   setup.learning_rates = {1e-2};
   setup.optimizer.weight_decay = 0;
   setup.batch = [](std::int64_t step) { return formula_batch(rows, seq, 37, step, 1); };

@@ -20,8 +20,11 @@ struct RandomPlan {
     options.gather_limit = pick(0, 3) == 0 ? unlimited : pick(1, 4);
     options.reduce_limit = pick(0, 3) == 0 ? unlimited : pick(1, 3);
     options.micro_batches = pick(1, 4);
-    const bool sharded = pick(0, 4) > 0;
-    mesh = sharded ? Mesh{1, 1, pick(1, 9)} : Mesh{pick(1, 5), 1, 1};
+    options.keep = static_cast<Keep>(pick(0, 2));
+    options.accumulation = static_cast<Accumulation>(pick(0, 2));
+    for (int unit = pick(0, 5); unit > 0; --unit) options.keep_of_unit.push_back(static_cast<Keep>(pick(0, 2)));
+    if (pick(0, 3) == 0) options.gather_limit_bytes = pick(1, 20000);
+    mesh = {pick(0, 1) == 0 ? 1 : pick(1, 5), pick(0, 2) == 0 ? pick(2, 3) : 1, pick(1, 9)};
     const int heads = pick(1, 3);
     model = {.layers = pick(1, 4),
              .width = heads * pick(1, 7),
@@ -48,6 +51,11 @@ TEST_P(RandomPlans, NoTwoLiveBuffersShareBytes) {
   EXPECT_THAT(TimingOracle(random.plan).overlaps(), testing::IsEmpty()) << order_text(random.plan);
 }
 
+TEST_P(RandomPlans, WaitsSayAllThatTheDataAsksFor) {
+  const RandomPlan random(GetParam());
+  EXPECT_THAT(TimingOracle(random.plan, 1).hazards(), testing::IsEmpty()) << order_text(random.plan);
+}
+
 TEST_P(RandomPlans, EveryBufferLiesInTheArena) {
   const RandomPlan random(GetParam());
   std::int64_t top = 0;
@@ -71,7 +79,7 @@ TEST_P(RandomPlans, WaitsPointBackwards) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range(0U, 150U));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range(0U, 400U));
 
 TEST(Placement, TheOracleFindsAnOverlap) {
   Plan plan = tiny_plan({});

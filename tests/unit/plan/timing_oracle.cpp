@@ -9,8 +9,10 @@
 namespace foreshard::plan {
 
 TimingOracle::TimingOracle(const Plan& plan, int steps) : plan_(plan) {
-  for (int step = 0; step < steps; ++step)
+  for (int step = 0; step < steps; ++step) {
+    step_begin_ = instances_.size();
     for (const Segment* segment : plan.sequence()) append_run(*segment);
+  }
 }
 
 void TimingOracle::append_run(const Segment& segment) {
@@ -21,6 +23,7 @@ void TimingOracle::append_run(const Segment& segment) {
     instances_.push_back({{id}, run});
     before_.emplace_back();
     const std::size_t current = instances_.size() - 1;
+    for (std::size_t i = 0; i < step_begin_; ++i) add_predecessor(current, i);  // a step begins when the last has ended
     for (std::size_t i = current; i-- > 0;)
       if (plan_.ops[instances_[i].op.value].lane == op.lane) {
         add_predecessor(current, i);
@@ -46,7 +49,13 @@ void TimingOracle::add_predecessor(std::size_t op, std::size_t predecessor) {
   mine[predecessor / 64] |= std::uint64_t{1} << (predecessor % 64);
 }
 
-/// A run of a segment that reads a buffer before it writes it goes on with what was there; any other begins a new life.
+bool TimingOracle::goes_on(const Op& op, const Operand& operand) const {
+  const bool gradient = plan_.buffers[operand.buffer.value].memory == MemoryClass::unsharded_gradients;
+  return !operand.written || (op.accumulate && gradient);
+}
+
+/// A run of a segment that reads a buffer or adds to it before it writes it goes on with what was there; any other
+/// begins a new life.
 std::vector<TimingOracle::Life> TimingOracle::lives() const {
   std::vector<Life> all;
   std::map<std::pair<std::uint32_t, int>, std::size_t> of_run;  // buffer, run -> life
@@ -60,7 +69,7 @@ std::vector<TimingOracle::Life> TimingOracle::lives() const {
       const bool persistent = plan_.buffers[buffer].persistent;
       const std::pair key{buffer, persistent ? 0 : instances_[i].segment_run};
       if (!of_run.contains(key)) {
-        const bool continues = !operand.written && latest.contains(buffer);
+        const bool continues = goes_on(op, operand) && latest.contains(buffer);
         if (!continues) all.push_back({{buffer}, {}});
         of_run[key] = latest[buffer] = continues ? latest[buffer] : all.size() - 1;
       }
@@ -72,8 +81,7 @@ std::vector<TimingOracle::Life> TimingOracle::lives() const {
 
 bool TimingOracle::all_precede(const Life& a, const Life& b) const {
   return std::ranges::all_of(b.users, [&](std::size_t user) {
-    return std::ranges::all_of(
-        a.users, [&](std::size_t other) { return before_[user].size() > other / 64 && precedes(other, user); });
+    return std::ranges::all_of(a.users, [&](std::size_t other) { return precedes(other, user); });
   });
 }
 
@@ -90,6 +98,33 @@ std::vector<std::string> TimingOracle::overlaps() const {
                                     all[j].buffer.value, instances_[all[i].users.front()].op.value,
                                     instances_[all[j].users.front()].op.value));
     }
+  return found;
+}
+
+std::vector<std::vector<TimingOracle::Access>> TimingOracle::accesses() const {
+  std::vector<std::vector<Access>> of_buffer(plan_.buffers.size());
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    const Op& op = plan_.ops[instances_[i].op.value];
+    for (const Operand& operand : std::span(plan_.operands).subspan(op.first_operand, op.input_count + op.output_count))
+      if (operand.present()) of_buffer[operand.buffer.value].push_back({i, operand});
+  }
+  return of_buffer;
+}
+
+std::vector<std::string> TimingOracle::hazards() const {
+  const auto touches = [](const Operand& a, const Operand& b) {
+    return a.offset_bytes < b.offset_bytes + b.size_bytes && b.offset_bytes < a.offset_bytes + a.size_bytes;
+  };
+  std::vector<std::string> found;
+  for (const auto& of_buffer : accesses())
+    for (std::size_t later = 0; later < of_buffer.size(); ++later)
+      for (std::size_t earlier = 0; earlier < later; ++earlier) {
+        const Access &a = of_buffer[earlier], &b = of_buffer[later];
+        const bool ordered = a.instance == b.instance || precedes(a.instance, b.instance);
+        if (!ordered && (a.operand.written || b.operand.written) && touches(a.operand, b.operand))
+          found.push_back(fmt::format("ops {} and {} on buffer {}", instances_[a.instance].op.value,
+                                      instances_[b.instance].op.value, a.operand.buffer.value));
+      }
   return found;
 }
 

@@ -59,7 +59,6 @@ TEST(Settings, NoShardIsReplicasOnly) {
   const Settings settings = settings_of({"--parallel.strategy=no_shard"}, 3);
   EXPECT_EQ(settings.mesh.shard_degree(), 1);
   EXPECT_EQ(settings.mesh.replicas, 3);
-  EXPECT_EQ(settings.schedule.strategy, Strategy::no_shard);
 }
 
 TEST(Settings, GlobalBatchBecomesMicroBatches) {
@@ -97,12 +96,49 @@ TEST(Settings, AWorldThatDoesNotFitTheMeshNamesBothAndTheNearest) {
               HasSubstr("parallel.shard_degree = 0: expected at least 1"));
 }
 
-TEST(Settings, HybridMeshesAreNotYetSupported) {
+TEST(Settings, BothDegreesAboveOneAreHybrid) {
   const std::string text = problems_of({"--parallel.shard_degree=2", "--parallel.replicate_degree=2"}, 4);
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "do not agree with parallel.strategy = full_shard; both above 1 (hybrid sharding) is not yet supported"));
+  EXPECT_THAT(text, HasSubstr("do not agree with parallel.strategy = full_shard; both above 1 is parallel.strategy = "
+                              "hybrid_shard or hybrid_shard_grad_op"));
+}
+
+TEST(Settings, HybridTakesTheOtherDegreeFromTheWorld) {
+  for (const char* degree : {"--parallel.shard_degree=2", "--parallel.replicate_degree=4"}) {
+    const Settings settings = settings_of({"--parallel.strategy=hybrid_shard", degree}, 8);
+    EXPECT_EQ(settings.mesh.shard_degree(), 2) << degree;
+    EXPECT_EQ(settings.mesh.replicas, 4) << degree;
+  }
+}
+
+TEST(Settings, HybridNeedsADegreeThatDividesTheWorld) {
+  EXPECT_THAT(problems_of({"--parallel.strategy=hybrid_shard"}, 4), HasSubstr("needs parallel.shard_degree"));
+  EXPECT_THAT(problems_of({"--parallel.strategy=hybrid_shard", "--parallel.shard_degree=3"}, 8),
+              HasSubstr("nearest mesh that fits: parallel.shard_degree = 2 and parallel.replicate_degree = 4"));
+}
+
+TEST(Settings, StrategiesSayWhatIsKept) {
+  EXPECT_EQ(settings_of({}, 4).schedule.keep, Keep::visit);
+  EXPECT_EQ(settings_of({"--parallel.strategy=shard_grad_op"}, 4).schedule.keep, Keep::micro_batch);
+  const Settings zero1 = settings_of({"--parallel.strategy=zero1"}, 4);
+  EXPECT_EQ(zero1.schedule.keep, Keep::step);
+  EXPECT_EQ(zero1.schedule.accumulation, Accumulation::no_sync);
+  EXPECT_EQ(zero1.mesh.shard_degree(), 4);
+}
+
+TEST(Settings, ReshardingToASmallerGroupSplitsTheShardGroup) {
+  const Settings two = settings_of({"--parallel.reshard_after_forward=2"}, 8);
+  EXPECT_EQ(two.mesh.outer, 4);
+  EXPECT_EQ(two.mesh.inner, 2);
+  EXPECT_EQ(settings_of({"--parallel.reshard_after_forward=1"}, 8).schedule.keep, Keep::micro_batch);
+  EXPECT_EQ(settings_of({"--parallel.reshard_after_forward=8"}, 8).mesh.outer, 1) << "the whole group";
+  EXPECT_THAT(problems_of({"--parallel.reshard_after_forward=3"}, 8), HasSubstr("divides the shard degree 8"));
+  EXPECT_THAT(problems_of({"--parallel.reshard_after_forward=2", "--parallel.strategy=no_shard"}, 8),
+              HasSubstr("keeps parameters whole"));
+}
+
+TEST(Settings, AccumulationModes) {
+  EXPECT_EQ(settings_of({"--parallel.accumulation=no_sync"}, 4).schedule.accumulation, Accumulation::no_sync);
+  EXPECT_THAT(problems_of({"--parallel.accumulation=reduce_scatter"}, 4), HasSubstr("only the hybrid strategies"));
 }
 
 TEST(Settings, DegreesMustAgreeWithTheStrategy) {
@@ -111,16 +147,15 @@ TEST(Settings, DegreesMustAgreeWithTheStrategy) {
       HasSubstr("do not agree with parallel.strategy = no_shard"));
 }
 
-TEST(Settings, LaterStrategiesAreRefusedByName) {
-  EXPECT_THAT(problems_of({"--parallel.strategy=hybrid_shard"}, 4), HasSubstr("hybrid_shard: not yet supported"));
-  EXPECT_THAT(problems_of({"--parallel.strategy=zero1"}, 4), HasSubstr("zero1: not yet supported"));
+TEST(Settings, AnUnknownStrategyIsRefusedWithTheNearest) {
   EXPECT_THAT(problems_of({"--parallel.strategy=full_shrad"}, 4), HasSubstr("Did you mean `full_shard`?"));
 }
 
-TEST(Settings, LimitsAreCountsOrUnlimited) {
-  EXPECT_THAT(problems_of({"--parallel.limit=64MiB"}, 1), HasSubstr("a limit in bytes is not yet supported"));
+TEST(Settings, LimitsAreCountsSizesOrUnlimited) {
+  EXPECT_EQ(settings_of({"--parallel.limit=64MiB"}, 1).schedule.gather_limit_bytes, 64 << 20);
+  EXPECT_EQ(settings_of({"--parallel.limit=64MiB"}, 1).schedule.gather_limit, unlimited);
   EXPECT_THAT(problems_of({"--parallel.limit=0"}, 1),
-              HasSubstr("expected a number of units of at least 1, or unlimited"));
+              HasSubstr("expected a number of units of at least 1, a size such as 64MiB, or unlimited"));
   EXPECT_THAT(problems_of({"--parallel.reduce_limit=few"}, 1), HasSubstr("parallel.reduce_limit = few"));
 }
 
@@ -134,7 +169,7 @@ TEST(Settings, AGlobalBatchThatDoesNotDivideNamesTheNearest) {
 
 TEST(Settings, AllProblemsComeAtOnce) {
   const std::string text = problems_of({"--model.preset=gpt2-xxl", "--model.heads=7", "--parallel.shard_degree=3",
-                                        "--train.global_batch_size=5", "--parallel.strategy=zero1"},
+                                        "--train.global_batch_size=5", "--parallel.accumulation=reduce_scatter"},
                                        4);
   EXPECT_THAT(text, HasSubstr("5 problems on 4 rank(s):\n  1. "));
   EXPECT_THAT(text, HasSubstr("gpt2-xl"));

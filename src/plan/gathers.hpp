@@ -1,0 +1,80 @@
+#pragma once
+#include <vector>
+
+#include "plan/builder.hpp"
+#include "plan/visits.hpp"
+
+namespace foreshard::plan {
+
+/// The ops around one numbered visit of the micro-batch being scheduled; none where there is none.
+struct Around {
+  OpId gather;  ///< that brings its parameters
+  OpId end;     ///< its last compute op
+  OpId retain;  ///< that keeps this rank's part of them for backward
+  OpId reduce;  ///< after which its unsharded gradient is free
+};
+
+/// Issues the gathers of a plan, each directly behind the last op it waits for, and knows where parameters lie.
+class Gathers {
+ public:
+  /// `around` is by visit number; it is the scheduler's, and belongs to the current micro-batch.
+  Gathers(Builder& build, const std::vector<Visit>& visits, const ScheduleOptions& options,
+          std::vector<Around>& around);
+
+  /// Issues what waits for nothing in this micro-batch; in a step's first one that is the root too.
+  void begin_micro_batch(bool first);
+
+  /// The flat buffer that a visit reads its parameters from.
+  BufferId parameters_of(const Visit& visit);
+
+  /// Adds what the first compute op of a visit waits for.
+  void add_waits(const Visit& visit, std::vector<Wait>& waits);
+
+  /// Retains this rank's part of what a visit gathered, where its unit is resharded to a smaller group.
+  void retain(const Visit& visit);
+
+  /// Issues the gather of the visit after `number`, if it waits for that visit's end but not for its reduction.
+  void issue_next_after(int number);
+
+  /// Issues all gathers not yet issued that wait for the end of visit `number` or earlier.
+  void issue_after(int number);
+
+ private:
+  /// What is gathered: the unit's shards, or the parts that the inner group retained.
+  struct Source {
+    BufferId shard;
+    std::int64_t elements = 0;
+    GroupKind group = GroupKind::shard;
+    OpId written;  ///< by this op of the micro-batch; none: before it
+  };
+  const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
+  Around& around(int number) { return around_[static_cast<std::size_t>(number)]; }
+  const GatherRule& rule(const Visit& visit) const { return rules()[static_cast<std::size_t>(visit.number)]; }
+  const std::vector<GatherRule>& rules() const { return first_ ? first_rules_ : later_rules_; }
+  BufferId& buffer_of(const Visit& visit);
+  const Visit* next();
+  void issue(const Visit& visit);
+  std::vector<Wait> waits_of(const Visit& visit);
+  UnitId freed_before(int number) const;
+  void gather_root();
+  Source source_of(const Visit& visit) const;
+  OpId gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits);
+
+  Builder& build_;
+  const std::vector<Visit>& visits_;
+  const ScheduleOptions& options_;
+  std::vector<Around>& around_;
+  bool enabled_;
+  std::vector<GatherRule> first_rules_, later_rules_;  // by visit number
+  std::vector<BufferId> of_visit_;                     // by visit number, of units that are not kept
+  std::vector<BufferId> of_unit_;                      // by unit, of kept ones
+  std::vector<BufferId> retained_;                     // by unit
+  std::vector<OpId> retain_;                           // by unit, of the current micro-batch
+
+  // Of the current micro-batch.
+  bool first_ = true;
+  std::vector<Visit>::const_iterator next_;
+  OpId root_;  // its gather, until a compute op has waited for it
+};
+
+}  // namespace foreshard::plan

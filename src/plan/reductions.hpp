@@ -1,0 +1,64 @@
+#pragma once
+#include <vector>
+
+#include "plan/builder.hpp"
+#include "plan/gathers.hpp"
+#include "plan/visits.hpp"
+
+namespace foreshard::plan {
+
+/// Issues what becomes of gradients: unsharded ones in buffers of their own, a reduce-scatter over the shard group, an
+/// all-reduce over the replicas, into the sharded gradient.
+class Reductions {
+ public:
+  /// `around` is by visit number; it is the scheduler's, and belongs to the current micro-batch.
+  Reductions(Builder& build, const ScheduleOptions& options, std::vector<Around>& around);
+
+  void begin_micro_batch(bool first, bool last);
+
+  /// The flat buffer that backward writes a unit's gradients to.
+  BufferId gradients_of(UnitId unit) const;
+
+  /// True if backward adds to what earlier micro-batches left there.
+  bool adds_to_gradients() const { return !first_ && (!unsharded_ || no_sync()); }
+
+  /// True if this micro-batch begins to compute only when the one before has reduced.
+  bool waits_for_micro_batch_before() const { return unsharded_ && !first_; }
+
+  /// Adds what the first compute op of a backward visit waits for.
+  void add_waits(const Visit& visit, std::vector<Wait>& waits) const;
+
+  /// Before the first op that writes a unit's gradient. True if its padding has to be zeroed: it is summed, squared
+  /// and updated with the rest.
+  bool begin_gradient(UnitId unit);
+
+  /// After the last op that writes a unit's gradient.
+  void reduce(const Visit& visit, OpId last_compute);
+
+ private:
+  const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
+  bool no_sync() const { return options_.accumulation == Accumulation::no_sync; }
+  bool shards() const { return build_.plan.mesh.shard_degree() > 1; }
+  bool replicates() const { return build_.plan.mesh.replicas > 1; }
+  bool sums_replicas_once() const { return options_.accumulation == Accumulation::reduce_scatter; }
+  bool adds_to_shard() const { return !first_ && !no_sync(); }
+  BufferId scattered_to(UnitId unit);
+  OpId scatter(UnitId unit, OpId before);
+  OpId sum_replicas(UnitId unit, OpId before);
+
+  /// Of one unit: its gradient before reduction and, between reduce-scatter and all-reduce, its shard of the group.
+  struct OfUnit {
+    BufferId unsharded, scattered;
+    bool begun = false;  ///< in this micro-batch
+  };
+
+  Builder& build_;
+  const ScheduleOptions& options_;
+  std::vector<Around>& around_;
+  bool unsharded_;
+  std::vector<OfUnit> of_unit_;
+  std::vector<OpId> sums_;  // all-reduces of this micro-batch, in order
+  bool first_ = true, last_ = true;
+};
+
+}  // namespace foreshard::plan
