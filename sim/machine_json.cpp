@@ -91,9 +91,7 @@ class Node {
 };
 
 OpKind kind_of(const Node& node) {
-  const std::string name = node.text();
-  for (int i = 0; i < static_cast<int>(OpKind::count_); ++i)
-    if (model::name_of(static_cast<OpKind>(i)) == name) return static_cast<OpKind>(i);
+  if (const auto kind = model::find_op_kind(node.text())) return *kind;
   node.fail("the name of an op, such as 'linear' or 'all_gather'");
 }
 

@@ -21,4 +21,7 @@ std::string numbered(std::string_view heading, std::span<const std::string> prob
 
 std::string_view trimmed(std::string_view text);
 
+/// The parts between separators, at least one; views of `text`.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
 }  // namespace foreshard

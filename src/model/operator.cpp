@@ -1,5 +1,6 @@
 #include "model/operator.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 namespace foreshard::model {
@@ -31,6 +32,11 @@ double causal_attention(const Sizes& s) {
 }  // namespace
 
 std::string_view name_of(OpKind kind) { return names[static_cast<std::size_t>(kind)]; }
+
+std::optional<OpKind> find_op_kind(std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  return found == std::end(names) ? std::nullopt : std::optional(static_cast<OpKind>(found - std::begin(names)));
+}
 
 double flops(OpKind kind, const Sizes& s) {
   switch (kind) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace foreshard::model {
@@ -43,6 +44,8 @@ enum class OpKind : std::uint8_t {
 
 /// Lower-case name as in this enum, e.g. "linear_weight_grad".
 std::string_view name_of(OpKind kind);
+/// The kind of that name; none if there is none.
+std::optional<OpKind> find_op_kind(std::string_view name);
 
 /// Extents an operator works on; a kind uses those that its line in OpKind names, the others are 0.
 struct Sizes {

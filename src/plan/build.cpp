@@ -15,7 +15,7 @@ void expect_supported(const Mesh& mesh, const ScheduleOptions& options) {
 
 Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   expect_supported(mesh, options);
-  const model::Graph graph = lower(differentiate(forward));
+  const model::Graph graph = lower(recompute(differentiate(forward), options.recompute));
   Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, options);
   place(plan);
   return plan;

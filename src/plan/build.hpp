@@ -18,6 +18,14 @@ enum class Keep : std::uint8_t { visit, micro_batch, step };
 /// replicas sum once a step; or none, so that unsharded gradients add up.
 enum class Accumulation : std::uint8_t { reduce, reduce_scatter, no_sync };
 
+/// What forward does not keep for backward but backward computes again.
+struct Recompute {
+  enum class Mode : std::uint8_t { none, selective, full };
+  Mode mode = Mode::none;
+  std::vector<OpKind> kinds{OpKind::attention};  ///< of `selective`
+  int every = 1;                                 ///< only in every n-th unit, the first one included; never in the root
+};
+
 /// How the step is overlapped and how much of it may be in memory at once.
 struct ScheduleOptions {
   Keep keep = Keep::visit;
@@ -30,6 +38,7 @@ struct ScheduleOptions {
   std::int64_t gather_limit_bytes = INT64_MAX;  ///< the same in bytes; one unit is always allowed
   int reduce_limit = 2;                         ///< unsharded gradients waiting for or in reduction
   int micro_batches = 1;
+  Recompute recompute;
 };
 
 /// How long `unit` is kept, the root apart.
@@ -39,6 +48,7 @@ inline Keep keep_of(const ScheduleOptions& options, UnitId unit) {
 
 // The passes, each a pure function in a file of its own name.
 model::Graph differentiate(const model::Graph& forward);
+model::Graph recompute(const model::Graph& differentiated, const Recompute& what);
 model::Graph lower(const model::Graph& graph);
 std::vector<FlatParameter> shard(const model::Graph& graph, int shard_degree);
 Plan schedule(const model::Graph& graph, std::vector<FlatParameter> units, const Mesh& mesh,

@@ -24,6 +24,8 @@ struct RandomPlan {
     options.accumulation = static_cast<Accumulation>(pick(0, 2));
     for (int unit = pick(0, 5); unit > 0; --unit) options.keep_of_unit.push_back(static_cast<Keep>(pick(0, 2)));
     if (pick(0, 3) == 0) options.gather_limit_bytes = pick(1, 20000);
+    options.recompute.mode = static_cast<Recompute::Mode>(pick(0, 2));
+    options.recompute.every = pick(1, 2);
     mesh = {pick(0, 1) == 0 ? 1 : pick(1, 5), pick(0, 2) == 0 ? pick(2, 3) : 1, pick(1, 9)};
     const int heads = pick(1, 3);
     model = {.layers = pick(1, 4),
