@@ -20,6 +20,16 @@ struct Counters {
   Count all_gather, reduce_scatter, all_reduce;
 };
 
+/// What a reduction sums, which is what travels, and what it leaves. From bf16 or f16 it may leave f32, and from f32
+/// either of these: sums are made in f32 and rounded once, at the end. Otherwise both are the same type, and a single
+/// DType says so.
+struct SumTypes {
+  DType from, to;
+  SumTypes(DType both) : from(both), to(both) {}
+  SumTypes(DType summed, DType result) : from(summed), to(result) {}
+  bool operator==(const SumTypes&) const = default;
+};
+
 /// Ranks that act together on one ordered channel. Each group has its own order; different groups never block each
 /// other, so each may be driven by its own thread. All calls are collective over the members, blocking, and in the same
 /// order everywhere. A call returns when every member has finished reading this rank's bytes: then, and only then, its
@@ -38,11 +48,12 @@ class Group {
   virtual void all_gather(const void* shard, void* whole, std::int64_t count, DType dtype) = 0;
 
   /// shard = (accumulate ? shard : 0) + Σ over members of their whole[index·count, (index+1)·count).
-  virtual void reduce_scatter(const void* whole, void* shard, std::int64_t count, DType dtype, bool accumulate) = 0;
+  virtual void reduce_scatter(const void* whole, void* shard, std::int64_t count, SumTypes types, bool accumulate) = 0;
 
-  /// sum = (accumulate ? sum : 0) + Σ over members of their x[0, count). `sum` and `x` do not overlap, unless equal and
-  /// not accumulating.
-  virtual void all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) = 0;
+  /// sum = (accumulate ? sum : 0) + Σ over members of their x[0, count). `sum` and `x` do not overlap, unless equal, of
+  /// one type and not accumulating. Reduced parts travel in the type of the result, or in that of the sums where they
+  /// are accumulated.
+  virtual void all_reduce(const void* x, void* sum, std::int64_t count, SumTypes types, bool accumulate) = 0;
 };
 
 /// A rank's connection to the others of the run.

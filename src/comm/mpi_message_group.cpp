@@ -32,9 +32,12 @@ struct MpiMessageGroup::Scatter {
 struct MpiMessageGroup::Reduction {
   const std::byte* x = nullptr;
   std::byte* sum = nullptr;
-  DType dtype = DType::f32;
+  SumTypes types = DType::f32;
   DType wire = DType::f32;  ///< of the reduced parts: they are rounded once, when they reach their destination
   bool accumulate = false;
+
+  /// Of the wider of the two types that go through scratch.
+  std::int64_t element_bytes() const { return std::max(size_bytes(types.from), size_bytes(wire)); }
 };
 
 MpiMessageGroup::MpiMessageGroup(MpiComm comm, const AbortFlag& abort, Tally& tally, std::int64_t longest_message_bytes)
@@ -62,8 +65,6 @@ std::byte* MpiMessageGroup::scratch(int turn, int member) {
   if (scratch_.empty()) scratch_.resize(static_cast<std::size_t>(turns * size_ * piece_bytes_));
   return scratch_.data() + (turn * size_ + member) * piece_bytes_;
 }
-
-std::int64_t MpiMessageGroup::piece_elements(DType dtype) const { return piece_bytes_ / size_bytes(dtype); }
 
 std::vector<const void*> MpiMessageGroup::parts(int turn, const std::byte* own) {
   std::vector<const void*> all;
@@ -99,33 +100,35 @@ void MpiMessageGroup::start(const Scatter& scatter, std::int64_t at, std::int64_
   }
 }
 
-void MpiMessageGroup::reduce_scatter(const void* whole, void* shard, std::int64_t count, DType dtype, bool accumulate) {
-  const Scatter scatter{static_cast<const std::byte*>(whole), count * size_bytes(dtype), size_bytes(dtype)};
+void MpiMessageGroup::reduce_scatter(const void* whole, void* shard, std::int64_t count, SumTypes types,
+                                     bool accumulate) {
+  const std::int64_t element_bytes = size_bytes(types.from);
+  const Scatter scatter{static_cast<const std::byte*>(whole), count * element_bytes, element_bytes};
   tally_.reduce_scatter.add(scatter.shard_bytes * size_, scatter.shard_bytes * (size_ - 1));
   const std::byte* own = scatter.whole + index_ * scatter.shard_bytes;
-  const std::int64_t piece = piece_elements(dtype);
+  const std::int64_t piece = piece_bytes_ / element_bytes;
   const auto length = [&](std::int64_t at) { return std::min(piece, count - at); };
   if (count > 0) start(scatter, 0, length(0), 0);
   int turn = 0;
   for (std::int64_t at = 0; at < count; at += piece, turn ^= 1) {
     if (at + piece < count) start(scatter, at + piece, length(at + piece), turn ^ 1);
     wait_for(requests_[turn], abort_, "reduce_scatter");
-    tree_sum({.parts = parts(turn, own + at * scatter.element_bytes),
-              .part_type = dtype,
-              .out = static_cast<std::byte*>(shard) + at * scatter.element_bytes,
-              .out_type = dtype,
+    tree_sum({.parts = parts(turn, own + at * element_bytes),
+              .part_type = types.from,
+              .out = static_cast<std::byte*>(shard) + at * size_bytes(types.to),
+              .out_type = types.to,
               .count = length(at),
               .accumulate = accumulate});
   }
 }
 
-void MpiMessageGroup::all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) {
-  const Reduction reduction{static_cast<const std::byte*>(x), static_cast<std::byte*>(sum), dtype,
-                            accumulate ? sum_type(dtype) : dtype, accumulate};
+void MpiMessageGroup::all_reduce(const void* x, void* sum, std::int64_t count, SumTypes types, bool accumulate) {
+  const Reduction reduction{static_cast<const std::byte*>(x), static_cast<std::byte*>(sum), types,
+                            accumulate ? sum_type(types.to) : types.to, accumulate};
   const std::int64_t own = part_of(count, index_, size_).length();
-  tally_.all_reduce.add(count * size_bytes(dtype),
-                        own * (size_ - 1) * size_bytes(dtype) + (count - own) * size_bytes(reduction.wire));
-  const std::int64_t step = piece_elements(reduction.wire) * size_;
+  tally_.all_reduce.add(count * size_bytes(types.from),
+                        own * (size_ - 1) * size_bytes(types.from) + (count - own) * size_bytes(reduction.wire));
+  const std::int64_t step = piece_bytes_ / reduction.element_bytes() * size_;
   for (std::int64_t at = 0; at < count; at += step) {
     const std::int64_t length = std::min(step, count - at);
     exchange_pieces(reduction, at, length);
@@ -137,7 +140,7 @@ void MpiMessageGroup::all_reduce(const void* x, void* sum, std::int64_t count, D
 
 void MpiMessageGroup::exchange_pieces(const Reduction& reduction, std::int64_t at, std::int64_t count) {
   requests_[0].clear();
-  const std::int64_t element_bytes = size_bytes(reduction.dtype);
+  const std::int64_t element_bytes = size_bytes(reduction.types.from);
   const std::int64_t own_bytes = part_of(count, index_, size_).length() * element_bytes;
   for (int step = 1; step < size_; ++step)
     receive(requests_[0], peer(size_ - step), scratch(0, peer(size_ - step)), own_bytes);
@@ -150,8 +153,8 @@ void MpiMessageGroup::exchange_pieces(const Reduction& reduction, std::int64_t a
 
 void MpiMessageGroup::reduce_own_part(const Reduction& reduction, std::int64_t at, std::int64_t count) {
   const Range part = part_of(count, index_, size_);
-  tree_sum({.parts = parts(0, reduction.x + (at + part.begin) * size_bytes(reduction.dtype)),
-            .part_type = reduction.dtype,
+  tree_sum({.parts = parts(0, reduction.x + (at + part.begin) * size_bytes(reduction.types.from)),
+            .part_type = reduction.types.from,
             .out = scratch(1, index_),
             .out_type = reduction.wire,
             .count = part.length()});
@@ -174,8 +177,8 @@ void MpiMessageGroup::collect_parts(const Reduction& reduction, std::int64_t at,
     const void* reduced = scratch(1, member);
     tree_sum({.parts = {&reduced, 1},
               .part_type = reduction.wire,
-              .out = reduction.sum + (at + part.begin) * size_bytes(reduction.dtype),
-              .out_type = reduction.dtype,
+              .out = reduction.sum + (at + part.begin) * size_bytes(reduction.types.to),
+              .out_type = reduction.types.to,
               .count = part.length(),
               .accumulate = reduction.accumulate});
   }

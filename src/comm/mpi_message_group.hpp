@@ -23,8 +23,8 @@ class MpiMessageGroup final : public Group {
   int size() const override { return size_; }
   int index() const override { return index_; }
   void all_gather(const void* shard, void* whole, std::int64_t count, DType dtype) override;
-  void reduce_scatter(const void* whole, void* shard, std::int64_t count, DType dtype, bool accumulate) override;
-  void all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) override;
+  void reduce_scatter(const void* whole, void* shard, std::int64_t count, SumTypes types, bool accumulate) override;
+  void all_reduce(const void* x, void* sum, std::int64_t count, SumTypes types, bool accumulate) override;
 
  private:
   using Requests = std::vector<MPI_Request>;
@@ -35,7 +35,6 @@ class MpiMessageGroup final : public Group {
   void receive(Requests& requests, int peer, std::byte* data, std::int64_t size_bytes) const;
   int peer(int step) const { return (index_ + step) % size_; }
   std::byte* scratch(int turn, int member);
-  std::int64_t piece_elements(DType dtype) const;
   std::vector<const void*> parts(int turn, const std::byte* own);
 
   void start(const Scatter& scatter, std::int64_t at, std::int64_t count, int turn);

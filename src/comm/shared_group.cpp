@@ -38,6 +38,13 @@ const char* SharedGroup::name_of(Kind kind) {
   return names[static_cast<int>(kind)];
 }
 
+std::string SharedGroup::describe(const Call& call) {
+  const auto [from, to] = call.types;
+  return fmt::format("{} of {} {}{}{}", name_of(call.kind), call.count, foreshard::name_of(from),
+                     from == to ? "" : fmt::format(" into {}", foreshard::name_of(to)),
+                     call.accumulate ? ", accumulating" : "");
+}
+
 std::int64_t SharedGroup::region_bytes(int members) {
   return round_up(members * static_cast<std::int64_t>(sizeof(Member)), page_bytes) + members * turns * piece_bytes;
 }
@@ -70,12 +77,9 @@ void SharedGroup::enter(const Call& call, const void* source, std::int64_t size_
 
 void SharedGroup::expect_same_call(int i) const {
   const Call& other = member(i).call;
-  FORESHARD_EXPECT(
-      other == call_,
-      fmt::format("members of a group are in different calls: member {} in {} of {} {}{}, member {} in {} of {} {}{}",
-                  index(), name_of(call_.kind), call_.count, foreshard::name_of(call_.dtype),
-                  call_.accumulate ? ", accumulating" : "", i, name_of(other.kind), other.count,
-                  foreshard::name_of(other.dtype), other.accumulate ? ", accumulating" : ""));
+  FORESHARD_EXPECT(other == call_,
+                   fmt::format("members of a group are in different calls: member {} in {}, member {} in {}", index(),
+                               describe(call_), i, describe(other)));
 }
 
 void SharedGroup::await(int i) {
@@ -114,29 +118,29 @@ void SharedGroup::all_gather(const void* shard, void* whole, std::int64_t count,
   signal_and_await_all();
 }
 
-void SharedGroup::reduce_scatter(const void* whole, void* shard, std::int64_t count, DType dtype, bool accumulate) {
-  const std::int64_t bytes = count * size_bytes(dtype);
+void SharedGroup::reduce_scatter(const void* whole, void* shard, std::int64_t count, SumTypes types, bool accumulate) {
+  const std::int64_t bytes = count * size_bytes(types.from);
   tally_.reduce_scatter.add(bytes * size(), bytes * (size() - 1));
-  enter({Kind::reduce_scatter, dtype, accumulate, count}, whole, bytes * size());
+  enter({Kind::reduce_scatter, types, accumulate, count}, whole, bytes * size());
   await_all();
   for (int i = 0; i < size(); ++i) expect_same_call(i);
   tree_sum({.parts = sources(index() * bytes),
-            .part_type = dtype,
+            .part_type = types.from,
             .out = shard,
-            .out_type = dtype,
+            .out_type = types.to,
             .count = count,
             .accumulate = accumulate,
-            .past_cache = too_large_to_cache(bytes)});
+            .past_cache = too_large_to_cache(count * size_bytes(types.to))});
   signal_and_await_all();
 }
 
-void SharedGroup::all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) {
+void SharedGroup::all_reduce(const void* x, void* sum, std::int64_t count, SumTypes types, bool accumulate) {
   const std::int64_t own = part_of(count, index(), size()).length();
-  const DType wire = accumulate ? sum_type(dtype) : dtype;
-  const bool past_cache = too_large_to_cache(count * size_bytes(dtype));
-  tally_.all_reduce.add(count * size_bytes(dtype),
-                        own * (size() - 1) * size_bytes(dtype) + (count - own) * size_bytes(wire));
-  enter({Kind::all_reduce, dtype, accumulate, count}, x, count * size_bytes(dtype));
+  const DType wire = accumulate ? sum_type(types.to) : types.to;
+  const bool past_cache = too_large_to_cache(count * size_bytes(types.to));
+  tally_.all_reduce.add(count * size_bytes(types.from),
+                        own * (size() - 1) * size_bytes(types.from) + (count - own) * size_bytes(wire));
+  enter({Kind::all_reduce, types, accumulate, count}, x, count * size_bytes(types.from));
   await_all();
   for (int i = 0; i < size(); ++i) expect_same_call(i);
   const std::int64_t step = piece_bytes / size_bytes(wire) * size();
@@ -151,8 +155,8 @@ void SharedGroup::all_reduce(const void* x, void* sum, std::int64_t count, DType
 
 void SharedGroup::reduce_own_part(const Chunk& chunk) const {
   const Range part = part_of(chunk.count, index(), size());
-  tree_sum({.parts = sources((chunk.at + part.begin) * size_bytes(call_.dtype)),
-            .part_type = call_.dtype,
+  tree_sum({.parts = sources((chunk.at + part.begin) * size_bytes(call_.types.from)),
+            .part_type = call_.types.from,
             .out = scratch(index(), chunk.turn),
             .out_type = chunk.wire,
             .count = part.length(),
@@ -166,8 +170,8 @@ void SharedGroup::collect_parts(const Chunk& chunk, std::byte* sum) const {
     const void* reduced = scratch(peer, chunk.turn);
     tree_sum({.parts = {&reduced, 1},
               .part_type = chunk.wire,
-              .out = sum + (chunk.at + part.begin) * size_bytes(call_.dtype),
-              .out_type = call_.dtype,
+              .out = sum + (chunk.at + part.begin) * size_bytes(call_.types.to),
+              .out_type = call_.types.to,
               .count = part.length(),
               .accumulate = call_.accumulate,
               .past_cache = chunk.past_cache});

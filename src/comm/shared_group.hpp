@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/abort_flag.hpp"
@@ -36,14 +37,14 @@ class SharedGroup final : public Group {
   int size() const override { return static_cast<int>(memory_.arenas.size()); }
   int index() const override { return memory_.index; }
   void all_gather(const void* shard, void* whole, std::int64_t count, DType dtype) override;
-  void reduce_scatter(const void* whole, void* shard, std::int64_t count, DType dtype, bool accumulate) override;
-  void all_reduce(const void* x, void* sum, std::int64_t count, DType dtype, bool accumulate) override;
+  void reduce_scatter(const void* whole, void* shard, std::int64_t count, SumTypes types, bool accumulate) override;
+  void all_reduce(const void* x, void* sum, std::int64_t count, SumTypes types, bool accumulate) override;
 
  private:
   enum class Kind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
   struct Call {
     Kind kind = Kind::all_gather;
-    DType dtype = DType::f32;
+    SumTypes types = DType::f32;
     bool accumulate = false;
     std::int64_t count = 0;
     bool operator==(const Call&) const = default;
@@ -57,6 +58,7 @@ class SharedGroup final : public Group {
   struct Chunk;
 
   static const char* name_of(Kind kind);
+  static std::string describe(const Call& call);
   Member& member(int i) const { return reinterpret_cast<Member*>(region_->data())[i]; }
   std::byte* scratch(int member, int turn) const;
   const std::byte* source(int member) const { return memory_.arenas[member] + this->member(member).offset; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/half.hpp"
 #include "comm/numbers.hpp"
 #include "comm/stream.hpp"
 
@@ -156,8 +157,8 @@ void sum_half(const TreeSum& sum) {
 }
 
 void sum_float(const TreeSum& sum) {
-  if (sum.out_type == DType::bf16) return sum_as<Plain<float>, BFloat16>(sum);
-  if (sum.out_type == DType::f16) return sum_as<Plain<float>, Float16>(sum);
+  if (sum.out_type == DType::bf16) return sum_as<Plain<float>, Half<BFloat16>>(sum);
+  if (sum.out_type == DType::f16) return sum_as<Plain<float>, Half<Float16>>(sum);
   sum_as<Plain<float>, Plain<float>>(sum);
 }
 
@@ -174,9 +175,9 @@ void tree_sum(const TreeSum& sum) {
     case DType::f64:
       return sum_as<Plain<double>, Plain<double>>(sum);
     case DType::bf16:
-      return sum_half<BFloat16>(sum);
+      return sum_half<Half<BFloat16>>(sum);
     case DType::f16:
-      return sum_half<Float16>(sum);
+      return sum_half<Half<Float16>>(sum);
     case DType::i32:
       return sum_as<Plain<std::uint32_t>, Plain<std::uint32_t>>(sum);
     case DType::i64:

@@ -72,11 +72,11 @@ void expect_elements(std::span<const T> seen, const std::function<T(std::int64_t
   }
 }
 
-inline std::string describe(const Communicator& ranks, const Group& group, std::int64_t count, DType dtype,
+inline std::string describe(const Communicator& ranks, const Group& group, std::int64_t count, SumTypes types,
                             const char* call) {
-  return std::string(call) + " of " + std::to_string(count) + " " + std::string(name_of(dtype)) + " on rank " +
-         std::to_string(ranks.rank()) + " (" + std::to_string(group.index()) + " of " + std::to_string(group.size()) +
-         ")";
+  return std::string(call) + " of " + std::to_string(count) + " " + std::string(name_of(types.from)) + " into " +
+         std::string(name_of(types.to)) + " on rank " + std::to_string(ranks.rank()) + " (" +
+         std::to_string(group.index()) + " of " + std::to_string(group.size()) + ")";
 }
 
 template <class T>
@@ -94,40 +94,46 @@ void check_all_gather(Communicator& ranks, Group& group, Deal deal, std::span<co
       describe(ranks, group, count, dtype_of<T>, in_place ? "all_gather in place" : "all_gather"));
 }
 
-template <class T>
+template <class T, class To = T>
 void check_reduce_scatter(Communicator& ranks, Group& group, Deal deal, std::span<const int> members,
                           std::int64_t count, bool accumulate) {
-  const std::span<T> whole = deal.next<T>(count * group.size()), shard = deal.next<T>(count);
+  const SumTypes types(dtype_of<T>, dtype_of<To>);
+  const std::span<T> whole = deal.next<T>(count * group.size());
+  const std::span<To> shard = deal.next<To>(count);
   fill(whole, ranks.rank());
   fill(shard, 1000 + ranks.rank());
-  group.reduce_scatter(whole.data(), shard.data(), count, dtype_of<T>, accumulate);
+  group.reduce_scatter(whole.data(), shard.data(), count, types, accumulate);
   const std::int64_t first = group.index() * count;
-  expect_elements<T>(
+  expect_elements<To>(
       shard,
       [&](std::int64_t i) {
-        return expected_sum<T>(members, first + i, accumulate, element<T>(1000 + ranks.rank(), i));
+        return expected_sum<T>(members, first + i, accumulate, element<To>(1000 + ranks.rank(), i));
       },
-      describe(ranks, group, count, dtype_of<T>, accumulate ? "accumulating reduce_scatter" : "reduce_scatter"));
+      describe(ranks, group, count, types, accumulate ? "accumulating reduce_scatter" : "reduce_scatter"));
   expect_elements<T>(
       whole, [&](std::int64_t i) { return element<T>(ranks.rank(), i); }, "the input of reduce_scatter");
 }
 
 enum class Reduce { apart, accumulate, in_place };
 
-template <class T>
+template <class T, class To = T>
 void check_all_reduce(Communicator& ranks, Group& group, Deal deal, std::span<const int> members, std::int64_t count,
                       Reduce how) {
-  const std::span<T> x = deal.next<T>(count), apart = deal.next<T>(count);
-  const std::span<T> sum = how == Reduce::in_place ? x : apart;
-  fill(apart, 1000 + ranks.rank());
+  const SumTypes types(dtype_of<T>, dtype_of<To>);
+  const std::span<T> x = deal.next<T>(count);
+  std::span<To> sum = deal.next<To>(count);
+  if constexpr (std::is_same_v<T, To>) {
+    if (how == Reduce::in_place) sum = x;
+  }
+  fill(sum, 1000 + ranks.rank());
   fill(x, ranks.rank());
-  group.all_reduce(x.data(), sum.data(), count, dtype_of<T>, how == Reduce::accumulate);
-  expect_elements<T>(
+  group.all_reduce(x.data(), sum.data(), count, types, how == Reduce::accumulate);
+  expect_elements<To>(
       sum,
       [&](std::int64_t i) {
-        return expected_sum<T>(members, i, how == Reduce::accumulate, element<T>(1000 + ranks.rank(), i));
+        return expected_sum<T>(members, i, how == Reduce::accumulate, element<To>(1000 + ranks.rank(), i));
       },
-      describe(ranks, group, count, dtype_of<T>, how == Reduce::accumulate ? "accumulating all_reduce" : "all_reduce"));
+      describe(ranks, group, count, types, how == Reduce::accumulate ? "accumulating all_reduce" : "all_reduce"));
 }
 
 template <class T>
@@ -139,6 +145,15 @@ void check_collectives(Communicator& ranks, Group& group, Deal deal, std::span<c
   }
 }
 
+/// Sums of T that leave To.
+template <class T, class To>
+void check_reductions(Communicator& ranks, Group& group, Deal deal, std::span<const int> members, std::int64_t count) {
+  for (const bool accumulate : {false, true}) {
+    check_reduce_scatter<T, To>(ranks, group, deal, members, count, accumulate);
+    check_all_reduce<T, To>(ranks, group, deal, members, count, accumulate ? Reduce::accumulate : Reduce::apart);
+  }
+}
+
 inline void check_collectives_of_every_type(Communicator& ranks, Group& group, Deal deal, std::span<const int> members,
                                             std::int64_t count) {
   check_collectives<float>(ranks, group, deal, members, count);
@@ -147,6 +162,10 @@ inline void check_collectives_of_every_type(Communicator& ranks, Group& group, D
   check_collectives<F16>(ranks, group, deal, members, count);
   check_collectives<std::int32_t>(ranks, group, deal, members, count);
   check_collectives<std::int64_t>(ranks, group, deal, members, count);
+  check_reductions<Bf16, float>(ranks, group, deal, members, count);
+  check_reductions<F16, float>(ranks, group, deal, members, count);
+  check_reductions<float, Bf16>(ranks, group, deal, members, count);
+  check_reductions<float, F16>(ranks, group, deal, members, count);
 }
 
 class CommunicatorContract : public ::testing::TestWithParam<Run> {

@@ -99,6 +99,30 @@ TEST_P(CommunicatorContract, LargeCollectives) {
     check_all_reduce<double>(ranks, *group, Deal(arena), members, past_cache + 5, Reduce::in_place);
     check_all_reduce<float>(ranks, *group, Deal(arena), members, several_chunks, Reduce::accumulate);
     check_all_reduce<Bf16>(ranks, *group, Deal(arena), members, several_chunks, Reduce::accumulate);
+    check_all_reduce<Bf16, float>(ranks, *group, Deal(arena), members, several_chunks, Reduce::accumulate);
+    check_all_reduce<float, Bf16>(ranks, *group, Deal(arena), members, several_chunks, Reduce::apart);
+  });
+}
+
+/// 1 from member 0 and a quarter of its unit in the last place, 2^-9, from each other member: a sum in bf16 would
+/// stay 1. In f32 it is exact, and a bf16 result is within half a unit of it, 2^-8 of 1, however many members there
+/// are.
+TEST_P(CommunicatorContract, HalvesAreSummedInFloat) {
+  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
+    const auto group = ranks.group(all_ranks(size()));
+    Deal deal(arena);
+    const auto x = deal.next<Bf16>(size()), rounded = deal.next<Bf16>(size());
+    const auto exact = deal.next<float>(size()), shard = deal.next<float>(1);
+    std::fill(x.begin(), x.end(), narrow<Bf16>(ranks.rank() == 0 ? 1.0F : 0x1p-9F));
+    const float sum = 1.0F + static_cast<float>(size() - 1) * 0x1p-9F;
+    group->all_reduce(x.data(), exact.data(), size(), {DType::bf16, DType::f32}, false);
+    group->all_reduce(x.data(), rounded.data(), size(), DType::bf16, false);
+    group->reduce_scatter(x.data(), shard.data(), 1, {DType::bf16, DType::f32}, false);
+    EXPECT_EQ(shard[0], sum);
+    for (int i = 0; i < size(); ++i) {
+      EXPECT_EQ(exact[i], sum);
+      EXPECT_LE(std::abs(wide(rounded[i]) - sum), 0x1p-8F);
+    }
   });
 }
 

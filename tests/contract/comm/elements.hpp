@@ -99,14 +99,14 @@ W tree(std::span<W> values) {
   return tree<W>(values.first(left)) + tree<W>(values.subspan(left));
 }
 
-/// What a reduction leaves where `before` was.
-template <class T>
-T expected_sum(std::span<const int> members, std::int64_t index, bool accumulate, T before, int salt = 0) {
+/// What a reduction of elements of type T leaves where `before` was.
+template <class T, class To = T>
+To expected_sum(std::span<const int> members, std::int64_t index, bool accumulate, To before, int salt = 0) {
   using Wide = decltype(wide(T{}));
   std::array<Wide, 64> values;
   for (std::size_t m = 0; m < members.size(); ++m) values[m] = wide(element<T>(members[m], index, salt));
   const Wide sum = tree<Wide>(std::span(values).first(members.size()));
-  return narrow<T>(accumulate ? wide(before) + sum : sum);
+  return narrow<To>(accumulate ? wide(before) + sum : sum);
 }
 
 }  // namespace foreshard::comm::testing

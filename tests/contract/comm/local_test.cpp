@@ -27,7 +27,8 @@ Run threads(int size) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Local, CommunicatorContract,
-                         ::testing::Values(threads(1), threads(2), threads(3), threads(4), threads(5), threads(8)),
+                         ::testing::Values(threads(1), threads(2), threads(3), threads(4), threads(5), threads(8),
+                                           threads(16)),
                          name_of_run);
 
 std::string error_of(const std::function<void()>& call) {

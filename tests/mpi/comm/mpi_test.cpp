@@ -46,20 +46,25 @@ TEST(MpiTransport, SaysWhatItIs) {
   EXPECT_EQ(transport_of({.ranks_per_node = 1}), "mpi messages (one rank per node)");
 }
 
-/// The bits of a sum, reduced by `options`.
-std::vector<std::uint32_t> bits_of_a_sum(const MpiOptions& options) {
+/// The bytes of a sum, reduced by `options`.
+template <class T, class To>
+std::vector<unsigned char> bytes_of_a_sum(const MpiOptions& options) {
   const auto ranks = make_mpi(options);
   Deal deal(ranks->arena(mebibyte));
-  const auto x = deal.next<float>(10'001), sum = deal.next<float>(10'001);
+  const auto x = deal.next<T>(10'001);
+  const auto sum = deal.next<To>(10'001);
   fill(x, ranks->rank(), 3);
-  ranks->group(all_ranks(ranks->size()))->all_reduce(x.data(), sum.data(), 10'001, DType::f32, false);
-  std::vector<std::uint32_t> bits(sum.size());
-  std::memcpy(bits.data(), sum.data(), sum.size_bytes());
-  return bits;
+  ranks->group(all_ranks(ranks->size()))->all_reduce(x.data(), sum.data(), 10'001, {dtype_of<T>, dtype_of<To>}, false);
+  std::vector<unsigned char> bytes(sum.size_bytes());
+  std::memcpy(bytes.data(), sum.data(), sum.size_bytes());
+  return bytes;
 }
 
 TEST(MpiTransport, DoesNotChangeBits) {
-  EXPECT_EQ(bits_of_a_sum({}), bits_of_a_sum({.shared_memory = false, .longest_message_bytes = 1000}));
+  const MpiOptions messages{.shared_memory = false, .longest_message_bytes = 1000};
+  EXPECT_EQ((bytes_of_a_sum<float, float>({})), (bytes_of_a_sum<float, float>(messages)));
+  EXPECT_EQ((bytes_of_a_sum<Bf16, float>({})), (bytes_of_a_sum<Bf16, float>(messages)));
+  EXPECT_EQ((bytes_of_a_sum<float, Bf16>({})), (bytes_of_a_sum<float, Bf16>(messages)));
 }
 
 }  // namespace
