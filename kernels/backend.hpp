@@ -6,10 +6,15 @@
 
 #include "base/dtype.hpp"
 #include "base/exact_sum.hpp"
+#include "kernels/matmul_route.hpp"
 
-/// The numbers. Each kernel works on dense row-major arrays of one data type (f32 now; reference kernels also f64), is
-/// blocking, allocates nothing large, and is deterministic: the same input bits give the same output bits, at any team
-/// size.
+/// The numbers. Each kernel works on dense row-major arrays, is blocking, allocates nothing large, and is
+/// deterministic: the same input bits give the same output bits, at any team size.
+///
+/// Activations, weights and gradients of activations have one type: f32, bf16 or f16 (reference kernels also f64).
+/// Numbers of 16 bits are computed with in f32 and rounded once, when stored; their statistics (mean, rstd, log Σ exp)
+/// are f32, and gradients of parameters (dbias, dgain, tables, products) either f32 or that type; what is accumulated
+/// is added before rounding. NaN and infinity pass through.
 namespace foreshard::kernels {
 
 /// Typed memory that a kernel reads or writes; `data` is null for an absent optional operand.
@@ -22,12 +27,6 @@ struct Mut {
   DType dtype = DType::f32;
 };
 
-/// C[m,n] = (accumulate ? C : 0) + op(A)·op(B) + bias[n]; A is stored [m,k], or [k,m] if transpose_a; B [k,n], or
-/// [n,k].
-struct Matmul {
-  std::int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false, accumulate = false;
-};
 struct Rows {
   std::int64_t rows = 0, cols = 0;
 };
@@ -41,8 +40,8 @@ struct Embedding {
   std::int64_t positions = 0;                           ///< rows of the position table; fewer than seq means seq
 };
 /// Element e = first + i is kept iff uniform(word e mod 4 of philox(key, stream, e / 4)) ≥ probability, and then
-/// multiplied by 1/(1 − probability), rounded to its type. `first` is its place in the whole tensor, so that ranks and
-/// micro-batches agree.
+/// multiplied by 1/(1 − probability), rounded to the type it is computed in. `first` is its place in the whole tensor,
+/// so that ranks and micro-batches agree.
 struct Dropout {
   std::int64_t count = 0;
   float probability = 0;
@@ -68,6 +67,10 @@ class Backend {
   virtual std::string_view name() const = 0;  ///< "cpu" or "reference"
 
   virtual void matmul(const Matmul&, Const a, Const b, Const bias, Mut c) = 0;
+  /// Applies to later products of bf16 matrices; call it while no product runs. Those of f16 are always widened.
+  virtual void set_matmul_routes(const MatmulRoutes&) {}
+  /// The most memory that one thread of the team keeps for `matmul` of operands of these types, in bytes.
+  virtual std::int64_t matmul_scratch_bytes(const Matmul&, DType /*operands*/, DType /*result*/) const { return 0; }
   virtual void bias_grad(const Rows&, bool accumulate, Const dy, Mut dbias) = 0;
 
   /// y = (x − mean)·rstd·gain + bias by row; with `residual` x is replaced by x + residual, which is written to `sum`.
@@ -82,7 +85,9 @@ class Backend {
   virtual void gelu(std::int64_t count, Const x, Mut y) = 0;
   virtual void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) = 0;  ///< dx may be dy
   virtual void add(std::int64_t count, Const a, Const b, Mut sum) = 0;            ///< sum may be a or b
-  virtual void dropout(const Dropout&, Const x, Mut y) = 0;                       ///< y may be x; its own backward
+  /// to = (accumulate ? to : 0) + from, each of any type; they do not overlap.
+  virtual void cast(std::int64_t count, bool accumulate, Const from, Mut to) = 0;
+  virtual void dropout(const Dropout&, Const x, Mut y) = 0;  ///< y may be x; its own backward
 
   virtual void attention(const Attention&, Const qkv, Mut y, Mut log_sum_exp) = 0;
   virtual void attention_backward(const Attention&, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) = 0;
@@ -101,13 +106,14 @@ class Backend {
   /// result does not depend on how a flat array is cut, if it is cut at multiples of 8.
   virtual void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) = 0;
 
+  /// The gradient is f32, bf16 or f16, the rest f32 (reference: or f64).
   virtual void adamw(const AdamW&, Const grad, Mut parameter, Mut first_moment, Mut second_moment) = 0;
 };
 
-/// Obvious loops in the operands' own type: the truth that others are tested against. f32 and f64.
+/// Obvious loops that sum in double: the truth that others are tested against. f32, f64, bf16 and f16.
 std::unique_ptr<Backend> make_reference();
 
-/// oneDNN and vectorised loops for this processor; runs on the caller's OpenMP team. f32.
+/// oneDNN and vectorised loops for this processor; runs on the caller's OpenMP team. f32, bf16 and f16.
 std::unique_ptr<Backend> make_cpu();
 
 /// The number an exact sum stands for, correctly rounded up to one unit in the last place.

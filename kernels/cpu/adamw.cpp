@@ -9,10 +9,11 @@ namespace {
 struct Rule {
   float grad_scale, beta1, rest1, beta2, rest2, decay, rate, root_scale, epsilon;
 
-  void update(std::int64_t count, const float* grad, float* parameter, float* first, float* second) const {
+  template <class Grad>
+  void update(std::int64_t count, const Grad* grad, float* parameter, float* first, float* second) const {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
-      const float g = grad[i] * grad_scale;
+      const float g = static_cast<float>(grad[i]) * grad_scale;
       const float m = beta1 * first[i] + rest1 * g, v = beta2 * second[i] + rest2 * (g * g);
       first[i] = m;
       second[i] = v;
@@ -36,11 +37,18 @@ Rule rule_of(const AdamW& o) {
           f(o.epsilon)};
 }
 
-}  // namespace
-
-void adamw(const AdamW& o, const float* grad, float* parameter, float* first_moment, float* second_moment) {
+template <class Grad>
+void update(const AdamW& o, const Grad* grad, float* parameter, float* first_moment, float* second_moment) {
   share(o.count, grain_elements, [=, rule = rule_of(o)](std::int64_t begin, std::int64_t end) {
     rule.update(end - begin, grad + begin, parameter + begin, first_moment + begin, second_moment + begin);
+  });
+}
+
+}  // namespace
+
+void adamw(const AdamW& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) {
+  by_number(grad.dtype, [&]<class Grad>(Grad) {
+    update(o, as<Grad>(grad), as<float>(parameter), as<float>(first_moment), as<float>(second_moment));
   });
 }
 

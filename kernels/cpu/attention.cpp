@@ -88,8 +88,9 @@ struct Softmax {
   }
 };
 
-void write(const Head& head, const Softmax& softmax, std::int64_t first, std::int64_t queries, const float* sums,
-           float* y, float* log_sum_exp) {
+template <class T>
+void write(const Head& head, const Softmax& softmax, std::int64_t first, std::int64_t queries, const float* sums, T* y,
+           float* log_sum_exp) {
   for (std::int64_t i = 0; i < queries; ++i) {
     const float total = softmax.total[i / lanes][i % lanes], inverse = 1 / total;
     map(
@@ -99,9 +100,10 @@ void write(const Head& head, const Softmax& softmax, std::int64_t first, std::in
   }
 }
 
-void attend(const Head& head, const float* qkv, float* y, float* log_sum_exp) {
+template <class T>
+void attend(const Head& head, const T* qkv, T* y, float* log_sum_exp) {
   const Buffers b = buffers_of(head);
-  const float* q = qkv + head.qkv_at;
+  const T* q = qkv + head.qkv_at;
   const std::int64_t stride = 3 * head.inner, part = block * head.padded_width;
   pack(head.seq, head.padded_seq, head.width, head.padded_width, q + head.inner, stride, 1, b.keys);
   pack(head.seq, head.padded_seq, head.width, head.padded_width, q + 2 * head.inner, stride, 1, b.values);
@@ -121,12 +123,17 @@ void attend(const Head& head, const float* qkv, float* y, float* log_sum_exp) {
   }
 }
 
-}  // namespace
-
-void attention(const Attention& o, const float* qkv, float* y, float* log_sum_exp) {
+template <class T>
+void attend_all(const Attention& o, const T* qkv, T* y, float* log_sum_exp) {
   share(o.batch * o.heads, 1, [=, &o](std::int64_t begin, std::int64_t end) {
     for (std::int64_t h = begin; h < end; ++h) attend(Head(o, h), qkv, y, log_sum_exp);
   });
+}
+
+}  // namespace
+
+void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) {
+  by_number(y.dtype, [&]<class T>(T) { attend_all(o, as<T>(qkv), as<T>(y), as<float>(log_sum_exp)); });
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -26,7 +26,8 @@ Buffers buffers_of(const Head& head) {
 }
 
 /// log Σ exp, and Σ_d dy·y, of a block of queries; zero behind the last.
-void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, const float* y, const float* log_sum_exp,
+template <class T>
+void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, const T* y, const float* log_sum_exp,
                  const Buffers& b) {
   std::fill_n(b.lse, block, 0.0F);
   std::fill_n(b.delta, block, 0.0F);
@@ -51,18 +52,19 @@ void differentiate(const Pair& pair, const Buffers& b) {
   }
 }
 
-void write(const Head& head, std::int64_t rows, const float* from, float scale, float* to) {
+template <class T>
+void write(const Head& head, std::int64_t rows, const float* from, float scale, T* to) {
   for (std::int64_t i = 0; i < rows; ++i) {
     map(
         head.width, to + i * 3 * head.inner, [scale](Vec s) { return s * scale; }, from + i * head.padded_width);
   }
 }
 
-void backward(const Head& head, const float* dy, const float* qkv, const float* y, const float* log_sum_exp,
-              float* dqkv) {
+template <class T>
+void backward(const Head& head, const T* dy, const T* qkv, const T* y, const float* log_sum_exp, T* dqkv) {
   const Buffers b = buffers_of(head);
-  const float* q = qkv + head.qkv_at;
-  float* dq = dqkv + head.qkv_at;
+  const T* q = qkv + head.qkv_at;
+  T* dq = dqkv + head.qkv_at;
   const std::int64_t stride = 3 * head.inner, part = block * head.padded_width, whole = head.blocks() * part;
   pack(head.seq, head.padded_seq, head.width, head.padded_width, q + head.inner, stride, 1, b.keys);
   pack(head.seq, head.padded_seq, head.width, head.padded_width, q + 2 * head.inner, stride, 1, b.values);
@@ -91,13 +93,18 @@ void backward(const Head& head, const float* dy, const float* qkv, const float* 
   write(head, head.seq, b.dvalues, 1, dq + 2 * head.inner);
 }
 
-}  // namespace
-
-void attention_backward(const Attention& o, const float* dy, const float* qkv, const float* y, const float* log_sum_exp,
-                        float* dqkv) {
+template <class T>
+void backward_all(const Attention& o, const T* dy, const T* qkv, const T* y, const float* log_sum_exp, T* dqkv) {
   share(o.batch * o.heads, 1, [=, &o](std::int64_t begin, std::int64_t end) {
     for (std::int64_t h = begin; h < end; ++h) backward(Head(o, h), dy, qkv, y, log_sum_exp, dqkv);
   });
+}
+
+}  // namespace
+
+void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
+  by_number(dqkv.dtype,
+            [&]<class T>(T) { backward_all(o, as<T>(dy), as<T>(qkv), as<T>(y), as<float>(log_sum_exp), as<T>(dqkv)); });
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -2,18 +2,6 @@
 
 namespace foreshard::kernels::cpu {
 
-void pack(std::int64_t rows, std::int64_t padded_rows, std::int64_t width, std::int64_t padded_width, const float* from,
-          std::int64_t stride, float scale, float* to) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    float* row = to + i * padded_width;
-    for (std::int64_t d = 0; d < width; d += lanes) __builtin_prefetch(from + (i + 16) * stride + d);
-    map(
-        width, row, [scale](Vec v) { return v * scale; }, from + i * stride);
-    std::fill(row + width, row + padded_width, 0.0F);
-  }
-  std::fill(to + rows * padded_width, to + padded_rows * padded_width, 0.0F);
-}
-
 void transpose(std::int64_t padded_width, const float* from, float* to) {
   for (std::int64_t i = 0; i < block; i += lanes) {
     for (std::int64_t d = 0; d < padded_width; ++d) {

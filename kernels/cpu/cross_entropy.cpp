@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t block_cols = 2048;  // small enough to be in the first-level cache for its second look
 
-float max_of(std::int64_t n, const float* x) {
+template <class T>
+float max_of(std::int64_t n, const T* x) {
   Vec highest = broadcast(-std::numeric_limits<float>::infinity()), other = highest;
   std::int64_t j = 0;
   for (; j + 2 * lanes <= n; j += 2 * lanes) {
@@ -20,11 +21,12 @@ float max_of(std::int64_t n, const float* x) {
     other = max(load(x + j + lanes), other);
   }
   float result = fold_max(max(highest, other));
-  for (; j < n; ++j) result = std::max(result, x[j]);
+  for (; j < n; ++j) result = std::max(result, static_cast<float>(x[j]));
   return result;
 }
 
-float sum_of_exp(std::int64_t n, const float* x, float shift) {
+template <class T>
+float sum_of_exp(std::int64_t n, const T* x, float shift) {
   const std::int64_t whole = n / lanes * lanes;
   const float total = sum(
       whole, [shift](Vec v) { return exp(v - shift); }, x);
@@ -33,7 +35,8 @@ float sum_of_exp(std::int64_t n, const float* x, float shift) {
 }
 
 /// log Σ exp of a row, read from memory once: blocks are summed on their own and rescaled when a later one is higher.
-double log_sum_exp_of(std::int64_t n, const float* x) {
+template <class T>
+double log_sum_exp_of(std::int64_t n, const T* x) {
   float highest = -std::numeric_limits<float>::infinity();
   double total = 0;
   for (std::int64_t j = 0; j < n; j += block_cols) {
@@ -48,13 +51,12 @@ double log_sum_exp_of(std::int64_t n, const float* x) {
   return static_cast<double>(highest) + std::log(total);
 }
 
-}  // namespace
-
-void cross_entropy(const Rows& o, const float* logits, const std::int32_t* targets, double* loss, float* log_sum_exp) {
+template <class T>
+void add_losses(const Rows& o, const T* logits, const std::int32_t* targets, double* loss, float* log_sum_exp) {
   double* losses = thread_scratch().of<double>(static_cast<std::size_t>(o.rows));
   share(o.rows, grain_rows(8 * o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const float* row = logits + i * o.cols;
+      const T* row = logits + i * o.cols;
       const double lse = log_sum_exp_of(o.cols, row);
       log_sum_exp[i] = static_cast<float>(lse);
       losses[i] = targets[i] < 0 ? 0.0 : lse - static_cast<double>(row[targets[i]]);
@@ -66,19 +68,39 @@ void cross_entropy(const Rows& o, const float* logits, const std::int32_t* targe
   }
 }
 
-void cross_entropy_backward(const Rows& o, const float* logits, const std::int32_t* targets, const float* log_sum_exp,
-                            float* dlogits) {
+/// One row of dlogits, which may be logits. The target's is made in float, so that it is rounded once.
+template <class T>
+void differentiate_row(std::int64_t n, const T* logits, std::int32_t target, float lse, T* dlogits) {
+  const float of_target = exp(broadcast(static_cast<float>(logits[target])) - lse)[0] - 1.0F;
+  map(
+      n, dlogits, [lse](Vec v) { return exp(v - lse); }, logits);
+  dlogits[target] = static_cast<T>(of_target);
+}
+
+template <class T>
+void differentiate(const Rows& o, const T* logits, const std::int32_t* targets, const float* log_sum_exp, T* dlogits) {
   share(o.rows, grain_rows(8 * o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      float* row = dlogits + i * o.cols;
-      if (targets[i] < 0) {
-        std::fill_n(row, o.cols, 0.0F);
-        continue;
-      }
-      map(
-          o.cols, row, [lse = log_sum_exp[i]](Vec v) { return exp(v - lse); }, logits + i * o.cols);
-      row[targets[i]] -= 1.0F;
+      T* row = dlogits + i * o.cols;
+      if (targets[i] < 0)
+        std::fill_n(row, o.cols, T{});
+      else
+        differentiate_row(o.cols, logits + i * o.cols, targets[i], log_sum_exp[i], row);
     }
+  });
+}
+
+}  // namespace
+
+void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) {
+  by_number(logits.dtype, [&]<class T>(T) {
+    add_losses(o, as<T>(logits), as<std::int32_t>(targets), as<double>(loss), as<float>(log_sum_exp));
+  });
+}
+
+void cross_entropy_backward(const Rows& o, Const logits, Const targets, Const log_sum_exp, Mut dlogits) {
+  by_number(dlogits.dtype, [&]<class T>(T) {
+    differentiate(o, as<T>(logits), as<std::int32_t>(targets), as<float>(log_sum_exp), as<T>(dlogits));
   });
 }
 

@@ -24,13 +24,15 @@ class Mask {
         scale_(static_cast<float>(1.0 / (1.0 - static_cast<double>(o.probability)))) {}
 
   /// `count` elements from element e on, all of one Philox call.
-  void few(std::uint64_t e, std::int64_t count, const float* x, float* y) const {
+  template <class T>
+  void few(std::uint64_t e, std::int64_t count, const T* x, T* y) const {
     const auto words = philox(key_, stream_, e / 4);
     for (std::int64_t i = 0; i < count; ++i) y[i] = masked(words[e % 4 + static_cast<std::uint64_t>(i)], x[i]);
   }
 
   /// 64 elements from element e on, a multiple of 4.
-  void many(std::uint64_t e, const float* x, float* y) const {
+  template <class T>
+  void many(std::uint64_t e, const T* x, T* y) const {
     const PhiloxLanes words(key_, stream_, e / 4);
     for (int quarter = 0; quarter < 4; ++quarter) {
       const std::int64_t at = quarter * lanes;
@@ -40,7 +42,10 @@ class Mask {
   }
 
  private:
-  float masked(std::uint32_t word, float x) const { return word >= least_ && !none_ ? x * scale_ : 0.0F; }
+  template <class T>
+  T masked(std::uint32_t word, T x) const {
+    return word >= least_ && !none_ ? static_cast<T>(static_cast<float>(x) * scale_) : T{};
+  }
 
   std::uint64_t key_, stream_;
   bool none_;
@@ -48,16 +53,28 @@ class Mask {
   float scale_;
 };
 
-}  // namespace
-
-void add(std::int64_t count, const float* a, const float* b, float* sum) {
+template <class T>
+void add_elements(std::int64_t count, const T* a, const T* b, T* sum) {
   share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
     map(
         end - begin, sum + begin, [](Vec u, Vec v) { return u + v; }, a + begin, b + begin);
   });
 }
 
-void dropout(const Dropout& o, const float* x, float* y) {
+template <class From, class To>
+void cast_elements(std::int64_t count, bool accumulate, const From* from, To* to) {
+  share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
+    const std::int64_t n = end - begin;
+    if (accumulate)
+      return map(
+          n, to + begin, [](Vec u, Vec v) { return u + v; }, to + begin, from + begin);
+    map(
+        n, to + begin, [](Vec v) { return v; }, from + begin);
+  });
+}
+
+template <class T>
+void drop_elements(const Dropout& o, const T* x, T* y) {
   share(o.count, grain_elements / 8, [=, mask = Mask(o), first = o.first](std::int64_t i, std::int64_t end) {
     while (i < end) {
       const std::uint64_t e = first + static_cast<std::uint64_t>(i);
@@ -67,6 +84,22 @@ void dropout(const Dropout& o, const float* x, float* y) {
       i += many ? 4 * lanes : few;
     }
   });
+}
+
+}  // namespace
+
+void add(std::int64_t count, Const a, Const b, Mut sum) {
+  by_number(sum.dtype, [&]<class T>(T) { add_elements(count, as<T>(a), as<T>(b), as<T>(sum)); });
+}
+
+void cast(std::int64_t count, bool accumulate, Const from, Mut to) {
+  by_number(from.dtype, [&]<class From>(From) {
+    by_number(to.dtype, [&]<class To>(To) { cast_elements(count, accumulate, as<From>(from), as<To>(to)); });
+  });
+}
+
+void dropout(const Dropout& o, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) { drop_elements(o, as<T>(x), as<T>(y)); });
 }
 
 }  // namespace foreshard::kernels::cpu

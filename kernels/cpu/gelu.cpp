@@ -15,20 +15,30 @@ Vec slope(Vec x) {
   return s + x * s * (1.0F - s) * (linear + 3 * cubic * x * x);
 }
 
-}  // namespace
-
-void gelu(std::int64_t count, const float* x, float* y) {
+template <class T>
+void forward(std::int64_t count, const T* x, T* y) {
   share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
     map(
         end - begin, y + begin, [](Vec v) { return v * gate(v); }, x + begin);
   });
 }
 
-void gelu_backward(std::int64_t count, const float* dy, const float* x, float* dx) {
+template <class T>
+void backward(std::int64_t count, const T* dy, const T* x, T* dx) {
   share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
     map(
         end - begin, dx + begin, [](Vec d, Vec v) { return d * slope(v); }, dy + begin, x + begin);
   });
+}
+
+}  // namespace
+
+void gelu(std::int64_t count, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) { forward(count, as<T>(x), as<T>(y)); });
+}
+
+void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) {
+  by_number(dx.dtype, [&]<class T>(T) { backward(count, as<T>(dy), as<T>(x), as<T>(dx)); });
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -1,37 +1,39 @@
 #pragma once
-#include "kernels/backend.hpp"
+#include "kernels/operand.hpp"
 
-/// The kernels of `Backend` on float pointers; null where an optional operand is absent.
+/// The kernels of `Backend`, in float, bf16 and f16; computed in float.
 namespace foreshard::kernels::cpu {
 
-void matmul(const Matmul&, const float* a, const float* b, const float* bias, float* c);
-void bias_grad(const Rows&, bool accumulate, const float* dy, float* dbias);
+/// Calls f with a value of the number type that `type` names.
+template <class F>
+void by_number(DType type, F f) {
+  by_type<float, BFloat16, Float16>(type, f);
+}
 
-void layer_norm(const Rows&, float epsilon, const float* x, const float* residual, const float* gain, const float* bias,
-                float* sum, float* y, float* mean, float* rstd);
-void layer_norm_backward(const Rows&, bool accumulate, const float* dy, const float* x, const float* gain,
-                         const float* mean, const float* rstd, const float* residual_grad, float* dx, float* dgain,
-                         float* dbias);
+void bias_grad(const Rows&, bool accumulate, Const dy, Mut dbias);
 
-void gelu(std::int64_t count, const float* x, float* y);
-void gelu_backward(std::int64_t count, const float* dy, const float* x, float* dx);
-void add(std::int64_t count, const float* a, const float* b, float* sum);
-void dropout(const Dropout&, const float* x, float* y);
+void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y, Mut mean,
+                Mut rstd);
+void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
+                         Const residual_grad, Mut dx, Mut dgain, Mut dbias);
 
-void attention(const Attention&, const float* qkv, float* y, float* log_sum_exp);
-void attention_backward(const Attention&, const float* dy, const float* qkv, const float* y, const float* log_sum_exp,
-                        float* dqkv);
+void gelu(std::int64_t count, Const x, Mut y);
+void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx);
+void add(std::int64_t count, Const a, Const b, Mut sum);
+void cast(std::int64_t count, bool accumulate, Const from, Mut to);
+void dropout(const Dropout&, Const x, Mut y);
 
-void embedding(const Embedding&, const std::int32_t* tokens, const float* token_table, const float* position_table,
-               float* x);
-void embedding_backward(const Embedding&, bool accumulate, const float* dx, const std::int32_t* tokens,
-                        float* d_token_table, float* d_position_table);
+void attention(const Attention&, Const qkv, Mut y, Mut log_sum_exp);
+void attention_backward(const Attention&, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv);
 
-void cross_entropy(const Rows&, const float* logits, const std::int32_t* targets, double* loss, float* log_sum_exp);
-void cross_entropy_backward(const Rows&, const float* logits, const std::int32_t* targets, const float* log_sum_exp,
-                            float* dlogits);
+void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x);
+void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,
+                        Mut d_position_table);
 
-void add_squares(std::int64_t count, const float* x, std::span<std::int64_t, ExactSum::words> sum);
-void adamw(const AdamW&, const float* grad, float* parameter, float* first_moment, float* second_moment);
+void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp);
+void cross_entropy_backward(const Rows&, Const logits, Const targets, Const log_sum_exp, Mut dlogits);
+
+void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum);
+void adamw(const AdamW&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
 
 }  // namespace foreshard::kernels::cpu

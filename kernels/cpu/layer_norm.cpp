@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -11,29 +12,41 @@ namespace {
 
 constexpr std::int64_t block_rows = 32;  // dgain and dbias are summed by blocks of rows, whatever the team
 
+constexpr std::int64_t strip_cols = 16 * lanes;
+
+Vec same(Vec v) { return v; }
+Vec plus(Vec u, Vec v) { return u + v; }
+
 struct Moments {
   float mean, rstd;
 };
 
-Moments moments_of(std::int64_t n, const float* x, float epsilon) {
+template <class T>
+Moments moments_of(std::int64_t n, const T* x, float epsilon) {
   const float mean = sum(
                          n, [](Vec v) { return v; }, x) /
                      static_cast<float>(n);
   const std::int64_t whole = n / lanes * lanes;
   const auto square = [mean](Vec v) { return (v - mean) * (v - mean); };
   float squares = sum(whole, square, x);
-  for (std::int64_t j = whole; j < n; ++j) squares += (x[j] - mean) * (x[j] - mean);
+  for (std::int64_t j = whole; j < n; ++j) {
+    const auto v = static_cast<float>(x[j]);
+    squares += (v - mean) * (v - mean);
+  }
   return {mean, 1 / std::sqrt(squares / static_cast<float>(n) + epsilon)};
 }
 
+template <class T>
 struct Backward {
   std::int64_t cols;
-  const float *dy, *x, *gain, *mean, *rstd, *residual_grad;
-  float* dx;
+  const T *dy, *x, *gain;
+  const float *mean, *rstd;
+  const T* residual_grad;
+  T* dx;
 
   /// Writes row i of dx and adds its terms to dgain and dbias.
   void row(std::int64_t i, float* dgain, float* dbias) const {
-    const float *d = dy + i * cols, *v = x + i * cols;
+    const T *d = dy + i * cols, *v = x + i * cols;
     const float m = mean[i], r = rstd[i], scale = 1 / static_cast<float>(cols);
     const auto normed = [m, r](Vec u) { return (u - m) * r; };
     const float mean_g = scale * sum(
@@ -46,7 +59,7 @@ struct Backward {
     map(
         cols, dbias, [](Vec s, Vec g) { return s + g; }, dbias, d);
     const auto through = [&](Vec g, Vec w, Vec u) { return r * (g * w - mean_g - normed(u) * mean_gx); };
-    float* out = dx + i * cols;
+    T* out = dx + i * cols;
     if (residual_grad) {
       map(
           cols, out, [&](Vec g, Vec w, Vec u, Vec p) { return through(g, w, u) + p; }, d, gain, v,
@@ -57,27 +70,29 @@ struct Backward {
   }
 };
 
-/// total[j] = (accumulate ? total[j] : 0) + Σ_b parts[b][j], with `stride` floats from part to part.
+/// grad[j] = (accumulate ? grad[j] : 0) + Σ_b parts[b][j], with `stride` floats from part to part.
+template <class Grad>
 void sum_parts(std::int64_t n, std::int64_t parts, std::int64_t stride, const float* part, bool accumulate,
-               float* total) {
-  if (!accumulate) std::fill_n(total, n, 0.0F);
-  for (std::int64_t b = 0; b < parts; ++b) {
-    map(
-        n, total, [](Vec s, Vec p) { return s + p; }, total, part + b * stride);
+               Grad* grad) {
+  for (std::int64_t j = 0; j < n; j += strip_cols) {
+    const std::int64_t width = std::min(strip_cols, n - j);
+    float total[strip_cols] = {};
+    if (accumulate) map(width, total, same, grad + j);
+    for (std::int64_t b = 0; b < parts; ++b) map(width, total, plus, total, part + b * stride + j);
+    map(width, grad + j, same, total);
   }
 }
 
-}  // namespace
-
-void layer_norm(const Rows& o, float epsilon, const float* x, const float* residual, const float* gain,
-                const float* bias, float* sum, float* y, float* mean, float* rstd) {
+template <class T>
+void normalize(const Rows& o, float epsilon, const T* x, const T* residual, const T* gain, const T* bias, T* sum, T* y,
+               float* mean, float* rstd) {
   share(o.rows, grain_rows(o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i * o.cols;
       if (residual)
         map(
             o.cols, sum + row, [](Vec u, Vec v) { return u + v; }, x + row, residual + row);
-      const float* from = (residual ? sum : x) + row;
+      const T* from = (residual ? sum : x) + row;
       const auto [m, r] = moments_of(o.cols, from, epsilon);
       map(
           o.cols, y + row, [m = m, r = r](Vec v, Vec g, Vec b) { return (v - m) * r * g + b; }, from, gain, bias);
@@ -87,22 +102,42 @@ void layer_norm(const Rows& o, float epsilon, const float* x, const float* resid
   });
 }
 
-void layer_norm_backward(const Rows& o, bool accumulate, const float* dy, const float* x, const float* gain,
-                         const float* mean, const float* rstd, const float* residual_grad, float* dx, float* dgain,
-                         float* dbias) {
-  const Backward backward{o.cols, dy, x, gain, mean, rstd, residual_grad, dx};
+template <class T, class Grad>
+void differentiate(const Rows& o, bool accumulate, const Backward<T>& backward, Grad* dgain, Grad* dbias) {
   const std::int64_t blocks = (o.rows + block_rows - 1) / block_rows, stride = 2 * o.cols;
   float* parts = thread_scratch().of<float>(static_cast<std::size_t>(blocks * stride));
-  share(blocks, (grain_rows(o.cols) + block_rows - 1) / block_rows, [=, &o](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      float* part = parts + b * stride;
-      std::fill_n(part, stride, 0.0F);
-      const std::int64_t bottom = std::min(o.rows, (b + 1) * block_rows);
-      for (std::int64_t i = b * block_rows; i < bottom; ++i) backward.row(i, part, part + o.cols);
-    }
-  });
+  share(blocks, (grain_rows(o.cols) + block_rows - 1) / block_rows,
+        [=, &o, &backward](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t b = begin; b < end; ++b) {
+            float* part = parts + b * stride;
+            std::fill_n(part, stride, 0.0F);
+            const std::int64_t bottom = std::min(o.rows, (b + 1) * block_rows);
+            for (std::int64_t i = b * block_rows; i < bottom; ++i) backward.row(i, part, part + o.cols);
+          }
+        });
   sum_parts(o.cols, blocks, stride, parts, accumulate, dgain);
   sum_parts(o.cols, blocks, stride, parts + o.cols, accumulate, dbias);
+}
+
+}  // namespace
+
+void layer_norm(const Rows& o, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y, Mut mean,
+                Mut rstd) {
+  by_number(y.dtype, [&]<class T>(T) {
+    normalize(o, epsilon, as<T>(x), as<T>(residual), as<T>(gain), as<T>(bias), as<T>(sum), as<T>(y), as<float>(mean),
+              as<float>(rstd));
+  });
+}
+
+void layer_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
+                         Const residual_grad, Mut dx, Mut dgain, Mut dbias) {
+  by_number(dx.dtype, [&]<class T>(T) {
+    const Backward<T> backward{
+        o.cols, as<T>(dy), as<T>(x), as<T>(gain), as<float>(mean), as<float>(rstd), as<T>(residual_grad), as<T>(dx)};
+    by_result_type<T>(dgain.dtype, [&]<class Grad>(Grad) {
+      differentiate(o, accumulate, backward, as<Grad>(dgain), as<Grad>(dbias));
+    });
+  });
 }
 
 }  // namespace foreshard::kernels::cpu

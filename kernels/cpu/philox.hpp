@@ -6,7 +6,6 @@
 /// `foreshard::philox` (base/random.hpp) for sixteen consecutive counters at once.
 namespace foreshard::kernels::cpu {
 
-typedef std::uint32_t UintVec __attribute__((vector_size(64)));
 typedef std::uint64_t WideVec __attribute__((vector_size(64)));
 
 /// The high and the low halves of the lanes' 64-bit products.

@@ -3,9 +3,10 @@
 #include "kernels/reference/kernels.hpp"
 
 namespace foreshard::kernels::reference {
+namespace {
 
-template <class T>
-void adamw(const AdamW& o, const T* grad, T* parameter, T* first_moment, T* second_moment) {
+template <class Grad, class T>
+void update(const AdamW& o, const Grad* grad, T* parameter, T* first_moment, T* second_moment) {
   const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(o.step));
   const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(o.step));
   for (std::int64_t i = 0; i < o.count; ++i) {
@@ -19,7 +20,14 @@ void adamw(const AdamW& o, const T* grad, T* parameter, T* first_moment, T* seco
   }
 }
 
-template void adamw(const AdamW&, const float*, float*, float*, float*);
-template void adamw(const AdamW&, const double*, double*, double*, double*);
+}  // namespace
+
+void adamw(const AdamW& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) {
+  by_type<float, double>(parameter.dtype, [&]<class T>(T) {
+    by_type<T, BFloat16, Float16>(grad.dtype, [&]<class Grad>(Grad) {
+      update(o, as<Grad>(grad), as<T>(parameter), as<T>(first_moment), as<T>(second_moment));
+    });
+  });
+}
 
 }  // namespace foreshard::kernels::reference

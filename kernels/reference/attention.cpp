@@ -58,19 +58,17 @@ double dot(const T* a, const T* b, std::int64_t n) {
   return sum;
 }
 
-}  // namespace
-
 template <class T>
-void attention(const Attention& o, const T* qkv, T* y, T* log_sum_exp) {
+void forward(const Attention& o, const T* qkv, T* y, Computed<T>* log_sum_exp) {
   for_heads(o, qkv, [&](const Head<T>& head, std::int64_t, std::int64_t y_at, std::int64_t lse_at) {
     for (std::int64_t i = 0; i < o.seq; ++i) {
-      log_sum_exp[lse_at + i] = static_cast<T>(attend(head, i, y + y_at + i * o.heads * o.width));
+      log_sum_exp[lse_at + i] = static_cast<Computed<T>>(attend(head, i, y + y_at + i * o.heads * o.width));
     }
   });
 }
 
 template <class T>
-void attention_backward(const Attention& o, const T* dy, const T* qkv, const T* y, const T* log_sum_exp, T* dqkv) {
+void backward(const Attention& o, const T* dy, const T* qkv, const T* y, const Computed<T>* log_sum_exp, T* dqkv) {
   const std::int64_t inner = o.heads * o.width;
   const double scale = 1 / std::sqrt(static_cast<double>(o.width));
   std::vector<double> sums(static_cast<std::size_t>(o.batch * o.seq * 3 * inner));
@@ -93,9 +91,16 @@ void attention_backward(const Attention& o, const T* dy, const T* qkv, const T* 
   std::ranges::transform(sums, dqkv, [](double sum) { return static_cast<T>(sum); });
 }
 
-template void attention(const Attention&, const float*, float*, float*);
-template void attention(const Attention&, const double*, double*, double*);
-template void attention_backward(const Attention&, const float*, const float*, const float*, const float*, float*);
-template void attention_backward(const Attention&, const double*, const double*, const double*, const double*, double*);
+}  // namespace
+
+void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) {
+  by_number(y.dtype, [&]<class T>(T) { forward(o, as<T>(qkv), as<T>(y), as<Computed<T>>(log_sum_exp)); });
+}
+
+void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
+  by_number(dqkv.dtype, [&]<class T>(T) {
+    backward(o, as<T>(dy), as<T>(qkv), as<T>(y), as<Computed<T>>(log_sum_exp), as<T>(dqkv));
+  });
+}
 
 }  // namespace foreshard::kernels::reference

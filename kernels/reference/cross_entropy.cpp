@@ -8,20 +8,18 @@ namespace {
 
 template <class T>
 double log_sum_exp_of(const T* x, std::int64_t n) {
-  const double highest = static_cast<double>(*std::max_element(x, x + n));
-  double total = 0;
+  double highest = static_cast<double>(x[0]), total = 0;
+  for (std::int64_t j = 1; j < n; ++j) highest = std::max(highest, static_cast<double>(x[j]));
   for (std::int64_t j = 0; j < n; ++j) total += std::exp(static_cast<double>(x[j]) - highest);
   return highest + std::log(total);
 }
 
-}  // namespace
-
 template <class T>
-void cross_entropy(const Rows& o, const T* logits, const std::int32_t* targets, double* loss, T* log_sum_exp) {
+void add_losses(const Rows& o, const T* logits, const std::int32_t* targets, double* loss, Computed<T>* log_sum_exp) {
   for (std::int64_t i = 0; i < o.rows; ++i) {
     const T* row = logits + i * o.cols;
     const double lse = log_sum_exp_of(row, o.cols);
-    log_sum_exp[i] = static_cast<T>(lse);
+    log_sum_exp[i] = static_cast<Computed<T>>(lse);
     if (targets[i] < 0) continue;
     loss[0] += lse - static_cast<double>(row[targets[i]]);
     loss[1] += 1;
@@ -29,20 +27,30 @@ void cross_entropy(const Rows& o, const T* logits, const std::int32_t* targets, 
 }
 
 template <class T>
-void cross_entropy_backward(const Rows& o, const T* logits, const std::int32_t* targets, const T* log_sum_exp,
-                            T* dlogits) {
+void differentiate(const Rows& o, const T* logits, const std::int32_t* targets, const Computed<T>* log_sum_exp,
+                   T* dlogits) {
+  using C = Computed<T>;
   for (std::int64_t i = 0; i < o.rows; ++i) {
     for (std::int64_t j = 0; j < o.cols; ++j) {
       const std::int64_t at = i * o.cols + j;
-      const T p = static_cast<T>(std::exp(static_cast<double>(logits[at]) - static_cast<double>(log_sum_exp[i])));
-      dlogits[at] = targets[i] < 0 ? T{0} : p - T(j == targets[i]);
+      const C p = static_cast<C>(std::exp(static_cast<double>(logits[at]) - static_cast<double>(log_sum_exp[i])));
+      dlogits[at] = targets[i] < 0 ? T{} : static_cast<T>(p - C(j == targets[i]));
     }
   }
 }
 
-template void cross_entropy(const Rows&, const float*, const std::int32_t*, double*, float*);
-template void cross_entropy(const Rows&, const double*, const std::int32_t*, double*, double*);
-template void cross_entropy_backward(const Rows&, const float*, const std::int32_t*, const float*, float*);
-template void cross_entropy_backward(const Rows&, const double*, const std::int32_t*, const double*, double*);
+}  // namespace
+
+void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) {
+  by_number(logits.dtype, [&]<class T>(T) {
+    add_losses(o, as<T>(logits), as<std::int32_t>(targets), as<double>(loss), as<Computed<T>>(log_sum_exp));
+  });
+}
+
+void cross_entropy_backward(const Rows& o, Const logits, Const targets, Const log_sum_exp, Mut dlogits) {
+  by_number(dlogits.dtype, [&]<class T>(T) {
+    differentiate(o, as<T>(logits), as<std::int32_t>(targets), as<Computed<T>>(log_sum_exp), as<T>(dlogits));
+  });
+}
 
 }  // namespace foreshard::kernels::reference

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "base/error.hpp"
 #include "kernels/reference/kernels.hpp"
@@ -11,34 +12,59 @@ std::int64_t checked(std::int32_t token, std::int64_t vocab) {
   return token;
 }
 
-}  // namespace
-
 template <class T>
-void embedding(const Embedding& o, const std::int32_t* tokens, const T* token_table, const T* position_table, T* x) {
+void look_up(const Embedding& o, const std::int32_t* tokens, const T* token_table, const T* position_table, T* x) {
+  using C = Computed<T>;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     const T* token = token_table + checked(tokens[r], o.vocab) * o.cols;
     const T* position = position_table + (r % o.seq) * o.cols;
-    for (std::int64_t j = 0; j < o.cols; ++j) x[r * o.cols + j] = token[j] + position[j];
-  }
-}
-
-template <class T>
-void embedding_backward(const Embedding& o, bool accumulate, const T* dx, const std::int32_t* tokens, T* d_token_table,
-                        T* d_position_table) {
-  if (d_token_table && !accumulate) std::fill_n(d_token_table, o.vocab * o.cols, T{0});
-  if (d_position_table && !accumulate) std::fill_n(d_position_table, std::max(o.positions, o.seq) * o.cols, T{0});
-  for (std::int64_t r = 0; r < o.rows; ++r) {
-    const std::int64_t token = checked(tokens[r], o.vocab), position = r % o.seq;
     for (std::int64_t j = 0; j < o.cols; ++j) {
-      if (d_token_table) d_token_table[token * o.cols + j] += dx[r * o.cols + j];
-      if (d_position_table) d_position_table[position * o.cols + j] += dx[r * o.cols + j];
+      x[r * o.cols + j] = static_cast<T>(static_cast<C>(token[j]) + static_cast<C>(position[j]));
     }
   }
 }
 
-template void embedding(const Embedding&, const std::int32_t*, const float*, const float*, float*);
-template void embedding(const Embedding&, const std::int32_t*, const double*, const double*, double*);
-template void embedding_backward(const Embedding&, bool, const float*, const std::int32_t*, float*, float*);
-template void embedding_backward(const Embedding&, bool, const double*, const std::int32_t*, double*, double*);
+/// Adds row r of dx to row `target(r)` of a table of `table_rows`, and rounds the table once.
+template <class T, class Grad, class Target>
+void add_rows(const Embedding& o, bool accumulate, const T* dx, std::int64_t table_rows, Grad* table, Target target) {
+  using C = Computed<Grad>;
+  std::vector<C> sums(static_cast<std::size_t>(table_rows * o.cols));
+  if (accumulate) std::transform(table, table + sums.size(), sums.begin(), [](Grad g) { return static_cast<C>(g); });
+  for (std::int64_t r = 0; r < o.rows; ++r) {
+    for (std::int64_t j = 0; j < o.cols; ++j) sums[target(r) * o.cols + j] += static_cast<C>(dx[r * o.cols + j]);
+  }
+  std::ranges::transform(sums, table, [](C sum) { return static_cast<Grad>(sum); });
+}
+
+template <class T, class Grad>
+void add_to_tables(const Embedding& o, bool accumulate, const T* dx, const std::int32_t* tokens, Grad* d_token_table,
+                   Grad* d_position_table) {
+  if (d_token_table) {
+    add_rows(o, accumulate, dx, o.vocab, d_token_table, [&](std::int64_t r) { return checked(tokens[r], o.vocab); });
+  }
+  if (d_position_table) {
+    add_rows(o, accumulate, dx, std::max(o.positions, o.seq), d_position_table,
+             [&](std::int64_t r) { return r % o.seq; });
+  }
+}
+
+}  // namespace
+
+void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) {
+  by_number(x.dtype, [&]<class T>(T) {
+    look_up(o, as<std::int32_t>(tokens), as<T>(token_table), as<T>(position_table), as<T>(x));
+  });
+}
+
+void embedding_backward(const Embedding& o, bool accumulate, Const dx, Const tokens, Mut d_token_table,
+                        Mut d_position_table) {
+  const DType grad = d_token_table.data ? d_token_table.dtype : d_position_table.dtype;
+  by_number(dx.dtype, [&]<class T>(T) {
+    by_result_type<T>(grad, [&]<class Grad>(Grad) {
+      add_to_tables(o, accumulate, as<T>(dx), as<std::int32_t>(tokens), as<Grad>(d_token_table),
+                    as<Grad>(d_position_table));
+    });
+  });
+}
 
 }  // namespace foreshard::kernels::reference

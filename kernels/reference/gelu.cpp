@@ -10,29 +10,31 @@ namespace {
 const double root = std::sqrt(2 / std::numbers::pi);
 constexpr double cubic = 0.044715;
 
+double value(double v) { return 0.5 * v * (1 + std::tanh(root * (v + cubic * v * v * v))); }
+
+double slope(double v) {
+  const double t = std::tanh(root * (v + cubic * v * v * v));
+  return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * root * (1 + 3 * cubic * v * v);
+}
+
 }  // namespace
 
-template <class T>
-void gelu(std::int64_t count, const T* x, T* y) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double v = static_cast<double>(x[i]);
-    y[i] = static_cast<T>(0.5 * v * (1 + std::tanh(root * (v + cubic * v * v * v))));
-  }
+void gelu(std::int64_t count, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) {
+    const T* from = as<T>(x);
+    T* to = as<T>(y);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(value(static_cast<double>(from[i])));
+  });
 }
 
-template <class T>
-void gelu_backward(std::int64_t count, const T* dy, const T* x, T* dx) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double v = static_cast<double>(x[i]);
-    const double t = std::tanh(root * (v + cubic * v * v * v));
-    const double slope = 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * root * (1 + 3 * cubic * v * v);
-    dx[i] = static_cast<T>(static_cast<double>(dy[i]) * slope);
-  }
+void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) {
+  by_number(dx.dtype, [&]<class T>(T) {
+    const T *grad = as<T>(dy), *from = as<T>(x);
+    T* to = as<T>(dx);
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = static_cast<T>(static_cast<double>(grad[i]) * slope(static_cast<double>(from[i])));
+    }
+  });
 }
-
-template void gelu(std::int64_t, const float*, float*);
-template void gelu(std::int64_t, const double*, double*);
-template void gelu_backward(std::int64_t, const float*, const float*, float*);
-template void gelu_backward(std::int64_t, const double*, const double*, double*);
 
 }  // namespace foreshard::kernels::reference

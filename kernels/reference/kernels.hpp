@@ -1,50 +1,40 @@
 #pragma once
-#include "kernels/backend.hpp"
+#include "kernels/operand.hpp"
 
-/// The kernels of `Backend` on typed pointers, for float and double; null where an optional operand is absent.
+/// The kernels of `Backend`, in float, double, bf16 and f16. Sums are made in double and rounded once.
 namespace foreshard::kernels::reference {
 
-template <class T>
-void matmul(const Matmul&, const T* a, const T* b, const T* bias, T* c);
-template <class T>
-void bias_grad(const Rows&, bool accumulate, const T* dy, T* dbias);
+/// Calls f with a value of the number type that `type` names.
+template <class F>
+void by_number(DType type, F f) {
+  by_type<float, double, BFloat16, Float16>(type, f);
+}
 
-template <class T>
-void layer_norm(const Rows&, float epsilon, const T* x, const T* residual, const T* gain, const T* bias, T* sum, T* y,
-                T* mean, T* rstd);
-template <class T>
-void layer_norm_backward(const Rows&, bool accumulate, const T* dy, const T* x, const T* gain, const T* mean,
-                         const T* rstd, const T* residual_grad, T* dx, T* dgain, T* dbias);
+void matmul(const Matmul&, Const a, Const b, Const bias, Mut c);
+void bias_grad(const Rows&, bool accumulate, Const dy, Mut dbias);
 
-template <class T>
-void gelu(std::int64_t count, const T* x, T* y);
-template <class T>
-void gelu_backward(std::int64_t count, const T* dy, const T* x, T* dx);
-template <class T>
-void add(std::int64_t count, const T* a, const T* b, T* sum);
-template <class T>
-void dropout(const Dropout&, const T* x, T* y);
+void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y, Mut mean,
+                Mut rstd);
+void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
+                         Const residual_grad, Mut dx, Mut dgain, Mut dbias);
 
-template <class T>
-void attention(const Attention&, const T* qkv, T* y, T* log_sum_exp);
-template <class T>
-void attention_backward(const Attention&, const T* dy, const T* qkv, const T* y, const T* log_sum_exp, T* dqkv);
+void gelu(std::int64_t count, Const x, Mut y);
+void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx);
+void add(std::int64_t count, Const a, Const b, Mut sum);
+void cast(std::int64_t count, bool accumulate, Const from, Mut to);
+void dropout(const Dropout&, Const x, Mut y);
 
-template <class T>
-void embedding(const Embedding&, const std::int32_t* tokens, const T* token_table, const T* position_table, T* x);
-template <class T>
-void embedding_backward(const Embedding&, bool accumulate, const T* dx, const std::int32_t* tokens, T* d_token_table,
-                        T* d_position_table);
+void attention(const Attention&, Const qkv, Mut y, Mut log_sum_exp);
+void attention_backward(const Attention&, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv);
 
-template <class T>
-void cross_entropy(const Rows&, const T* logits, const std::int32_t* targets, double* loss, T* log_sum_exp);
-template <class T>
-void cross_entropy_backward(const Rows&, const T* logits, const std::int32_t* targets, const T* log_sum_exp,
-                            T* dlogits);
+void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x);
+void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,
+                        Mut d_position_table);
 
-template <class T>
-void add_squares(std::int64_t count, const T* x, std::span<std::int64_t, ExactSum::words> sum);
-template <class T>
-void adamw(const AdamW&, const T* grad, T* parameter, T* first_moment, T* second_moment);
+void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp);
+void cross_entropy_backward(const Rows&, Const logits, Const targets, Const log_sum_exp, Mut dlogits);
+
+void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum);
+void adamw(const AdamW&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
 
 }  // namespace foreshard::kernels::reference

@@ -1,21 +1,28 @@
 #include "kernels/reference/kernels.hpp"
 
 namespace foreshard::kernels::reference {
+namespace {
 
-template <class T>
-void matmul(const Matmul& o, const T* a, const T* b, const T* bias, T* c) {
+template <class T, class Result>
+void multiply(const Matmul& o, const T* a, const T* b, const T* bias, Result* c) {
   const auto a_at = [&](std::int64_t i, std::int64_t l) { return o.transpose_a ? a[l * o.m + i] : a[i * o.k + l]; };
   const auto b_at = [&](std::int64_t l, std::int64_t j) { return o.transpose_b ? b[j * o.k + l] : b[l * o.n + j]; };
   for (std::int64_t i = 0; i < o.m; ++i) {
     for (std::int64_t j = 0; j < o.n; ++j) {
-      double sum = o.accumulate ? c[i * o.n + j] : 0.0;
+      double sum = o.accumulate ? static_cast<double>(c[i * o.n + j]) : 0.0;
       for (std::int64_t l = 0; l < o.k; ++l) sum += static_cast<double>(a_at(i, l)) * static_cast<double>(b_at(l, j));
-      c[i * o.n + j] = static_cast<T>(sum + (bias ? static_cast<double>(bias[j]) : 0.0));
+      c[i * o.n + j] = static_cast<Result>(sum + (bias ? static_cast<double>(bias[j]) : 0.0));
     }
   }
 }
 
-template void matmul(const Matmul&, const float*, const float*, const float*, float*);
-template void matmul(const Matmul&, const double*, const double*, const double*, double*);
+}  // namespace
+
+void matmul(const Matmul& o, Const a, Const b, Const bias, Mut c) {
+  by_number(a.dtype, [&]<class T>(T) {
+    by_result_type<T>(c.dtype,
+                      [&]<class Result>(Result) { multiply(o, as<T>(a), as<T>(b), as<T>(bias), as<Result>(c)); });
+  });
+}
 
 }  // namespace foreshard::kernels::reference

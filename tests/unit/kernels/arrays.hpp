@@ -22,7 +22,9 @@ struct Array {
     return a;
   }
   template <class U>
-  explicit Array(const Array<U>& other) : data(other.data.begin(), other.data.end()) {}
+  explicit Array(const Array<U>& other) {
+    for (const U& value : other.data) data.push_back(static_cast<T>(value));
+  }
 
   T& operator[](std::int64_t i) { return data[static_cast<std::size_t>(i)]; }
   const T& operator[](std::int64_t i) const { return data[static_cast<std::size_t>(i)]; }

@@ -65,6 +65,50 @@ TEST(Team, Matmul) {
   }
 }
 
+TEST(Team, MatmulOfHalves) {
+  for (const Matmul& o : {Matmul{5, 7, 3},
+                          {256, 192, 768, false, true, true},
+                          {1100, 96, 300, true, false, true},
+                          {600, 1030, 1100, false, true},
+                          {31, 33, 3000}}) {
+    for (const MatmulRoute route : {MatmulRoute::native, MatmulRoute::widened}) {
+      SCOPED_TRACE(testing::Message() << o.m << " x " << o.n << " x " << o.k << " route " << static_cast<int>(route));
+      const auto a = Array<BFloat16>::random(o.m * o.k, 1), b = Array<BFloat16>::random(o.k * o.n, 2);
+      expect_same_bits([&](Backend& cpu) {
+        cpu.set_matmul_routes({.otherwise = route});
+        auto c = Array<BFloat16>::random(o.m * o.n, 4);
+        Floats wide = Floats::random(o.m * o.n, 4);
+        cpu.matmul(o, a, b, {}, c);
+        cpu.matmul(o, a, b, {}, wide);
+        const Floats widened(c);
+        return joined({&widened, &wide});
+      });
+    }
+  }
+}
+
+TEST(Team, KernelsOfHalves) {
+  const Rows o{300, 769};
+  const Embedding e{300, 769, 50, 100};
+  const std::int64_t n = o.rows * o.cols;
+  const Tokens tokens = random_tokens(300, 50, 1);
+  const auto x = Array<BFloat16>::random(n, 1), dy = Array<BFloat16>::random(n, 2),
+             gain = Array<BFloat16>::random(o.cols, 3);
+  expect_same_bits([&](Backend& cpu) {
+    Array<BFloat16> y(n), dx(n), dgain(o.cols), dbias(o.cols), dbias2(o.cols), table(50 * 769), positions(100 * 769);
+    Floats mean(o.rows), rstd(o.rows);
+    cpu.layer_norm(o, 1e-5F, x, {}, gain, gain, {}, y, mean, rstd);
+    cpu.layer_norm_backward(o, false, dy, x, gain, mean, rstd, {}, dx, dgain, dbias);
+    cpu.bias_grad(o, false, dy, dbias2);
+    cpu.embedding_backward(e, false, dy, tokens, table, positions);
+    std::vector<float> all;
+    for (const auto* array : {&y, &dx, &dgain, &dbias, &dbias2, &table, &positions}) {
+      for (const BFloat16& value : array->data) all.push_back(static_cast<float>(value));
+    }
+    return all;
+  });
+}
+
 TEST(Team, RowKernels) {
   for (const Rows& o : {Rows{300, 192}, Rows{67, 769}, Rows{512, 1000}}) {
     const std::int64_t n = o.rows * o.cols;
