@@ -1,5 +1,6 @@
 #include "kernels/cpu/matmul.hpp"
 #include "kernels/cpu/scratch.hpp"
+#include "kernels/cpu/simd.hpp"
 
 namespace foreshard::kernels::cpu {
 namespace {
@@ -12,13 +13,44 @@ Scratch& transposed_scratch() {
   return scratch;
 }
 
-/// to[i, l] = from[l·stride + i] for i < rows, l < depth; in strips of rows whose lines stay in cache.
+/// Swaps the off-diagonal halves of every square of 2·half rows and columns.
+template <int half>
+void swap_halves(HalfVec (&rows)[lanes]) {
+  HalfVec upper, lower;
+  for (int j = 0; j < lanes; ++j) {
+    upper[j] = static_cast<std::uint16_t>((j & half) == 0 ? j : lanes + j - half);
+    lower[j] = static_cast<std::uint16_t>((j & half) == 0 ? j + half : lanes + j);
+  }
+  for (int r = 0; r < lanes; ++r) {
+    if ((r & half) != 0) continue;
+    const HalfVec above = rows[r], below = rows[r + half];
+    rows[r] = __builtin_shuffle(above, below, upper);
+    rows[r + half] = __builtin_shuffle(above, below, lower);
+  }
+}
+
+/// A square of 16: to[i·to_stride + l] = from[l·stride + i].
+void transpose_square(const BFloat16* from, std::int64_t stride, BFloat16* to, std::int64_t to_stride) {
+  HalfVec rows[lanes];
+  for (int r = 0; r < lanes; ++r) rows[r] = halves_at(from + r * stride);
+  swap_halves<8>(rows);
+  swap_halves<4>(rows);
+  swap_halves<2>(rows);
+  swap_halves<1>(rows);
+  for (int r = 0; r < lanes; ++r) put_halves(to + r * to_stride, rows[r]);
+}
+
+/// to[i, l] = from[l·stride + i] for i < rows, l < depth.
 void transpose(std::int64_t rows, std::int64_t depth, const BFloat16* from, std::int64_t stride, BFloat16* to) {
-  constexpr std::int64_t strip = 32;
-  for (std::int64_t first = 0; first < rows; first += strip) {
-    const std::int64_t last = std::min(rows, first + strip);
-    for (std::int64_t l = 0; l < depth; ++l) {
-      for (std::int64_t i = first; i < last; ++i) to[i * depth + l] = from[l * stride + i];
+  for (std::int64_t i = 0; i < rows; i += lanes) {
+    for (std::int64_t l = 0; l < depth; l += lanes) {
+      if (i + lanes <= rows && l + lanes <= depth) {
+        transpose_square(from + l * stride + i, stride, to + i * depth + l, depth);
+        continue;
+      }
+      for (std::int64_t r = i; r < std::min(rows, i + lanes); ++r) {
+        for (std::int64_t d = l; d < std::min(depth, l + lanes); ++d) to[r * depth + d] = from[d * stride + r];
+      }
     }
   }
 }

@@ -2,44 +2,24 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/half.hpp"
+#include "kernels/cpu/half_vector.hpp"
 
 /// Sixteen floats at once, in the compiler's vector extensions: one AVX-512 register, or what the processor has
-/// instead. Numbers of 16 bits are widened when loaded and rounded when stored (base/half.hpp).
+/// instead.
 namespace foreshard::kernels::cpu {
-
-inline constexpr std::int64_t lanes = 16;
-typedef float Vec __attribute__((vector_size(64)));
-typedef std::int32_t IntVec __attribute__((vector_size(64)));
-typedef std::uint32_t UintVec __attribute__((vector_size(64)));
-typedef std::uint16_t HalfVec __attribute__((vector_size(32)));
 
 inline Vec load(const float* p) {
   Vec v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-inline Vec load(const BFloat16* p) {
-  HalfVec bits;
-  std::memcpy(&bits, p, sizeof bits);
-  return std::bit_cast<Vec>(__builtin_convertvector(bits, UintVec) << 16);
-}
-inline Vec load(const Float16* p) {
-  Vec v;
-  for (int i = 0; i < lanes; ++i) v[i] = static_cast<float>(p[i]);
-  return v;
-}
-
 inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
-inline void store(BFloat16* p, Vec v) {
-  const auto bits = std::bit_cast<UintVec>(v);
-  const UintVec rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16, quiet = bits >> 16 | 0x40U;
-  const HalfVec upper = __builtin_convertvector(v == v ? rounded : quiet, HalfVec);
-  std::memcpy(p, &upper, sizeof upper);
-}
-inline void store(Float16* p, Vec v) {
-  for (int i = 0; i < lanes; ++i) p[i] = Float16(v[i]);
-}
+
+/// Widens, and rounds as base/half.hpp does.
+inline Vec load(const BFloat16* p) { return widened(halves_at(p)); }
+inline Vec load(const Float16* p) { return widened_f16(halves_at(p)); }
+inline void store(BFloat16* p, Vec v) { put_halves(p, rounded(v)); }
+inline void store(Float16* p, Vec v) { put_halves(p, rounded_f16(v)); }
 
 inline Vec broadcast(float x) { return x - Vec{}; }  // one instruction; 0 + x would be two, for −0
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "kernels/backend.hpp"
+#include "kernels/operand.hpp"
 
 namespace foreshard::kernels {
 namespace {
@@ -14,16 +14,18 @@ namespace {
 using benchmark::Counter;
 using benchmark::State;
 
-struct Array {
-  explicit Array(std::int64_t count, float spread = 1) : data(static_cast<std::size_t>(count)) {
+template <class T>
+struct ArrayOf {
+  explicit ArrayOf(std::int64_t count, float spread = 1) : data(static_cast<std::size_t>(count)) {
     for (std::size_t i = 0; i < data.size(); ++i) {
-      data[i] = spread * static_cast<float>(uniform(philox(7, data.size(), i)[0]) - 0.5);
+      data[i] = static_cast<T>(spread * static_cast<float>(uniform(philox(7, data.size(), i)[0]) - 0.5));
     }
   }
-  operator Const() const { return {data.data(), DType::f32}; }
-  operator Mut() { return {data.data(), DType::f32}; }
-  std::vector<float> data;
+  operator Const() const { return {data.data(), dtype_of<T>}; }
+  operator Mut() { return {data.data(), dtype_of<T>}; }
+  std::vector<T> data;
 };
+using Array = ArrayOf<float>;
 
 struct Tokens {
   Tokens(std::int64_t count, std::int64_t vocab) : data(static_cast<std::size_t>(count)) {
@@ -54,24 +56,50 @@ void copy(State& state) {
 BENCHMARK(copy)->Arg(512 * 192)->Arg(512 * 768)->Arg(1 << 24);
 
 /// Arguments: m, n, k, form (0 forward NT with bias, 1 input gradient NN, 2 weight gradient TN, accumulated).
-void matmul(State& state) {
+template <class T, class Result>
+void products(State& state) {
   const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2), form = state.range(3);
-  const Array a(m * k), b(k * n), bias(n);
-  Array c(m * n);
+  const ArrayOf<T> a(m * k), b(k * n), bias(n);
+  ArrayOf<Result> c(m * n);
   const Matmul o{m, n, k, form == 2, form == 0, form == 2};
   for (auto _ : state) cpu().matmul(o, a, b, form == 0 ? Const(bias) : Const{}, c);
   rate(state, "GFLOP/s", 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
 }
-BENCHMARK(matmul)
-    ->Args({512, 576, 192, 0})
-    ->Args({512, 768, 192, 0})
-    ->Args({512, 192, 768, 1})
-    ->Args({768, 192, 512, 2})
-    ->Args({512, 2048, 192, 0})
-    ->Args({2048, 192, 512, 2})
-    ->Args({512, 3072, 768, 0})
-    ->Args({512, 768, 3072, 1})
-    ->Args({3072, 768, 512, 2});
+void matmul(State& state) { products<float, float>(state); }
+
+/// The gradients of weights in f32, as accumulated over micro-batches.
+template <MatmulRoute route>
+void matmul_bf16(State& state) {
+  cpu().set_matmul_routes({.otherwise = route});
+  state.range(3) == 2 ? products<BFloat16, float>(state) : products<BFloat16, BFloat16>(state);
+}
+
+void shapes(benchmark::internal::Benchmark* matmul) {
+  matmul->Args({512, 576, 192, 0})
+      ->Args({512, 768, 192, 0})
+      ->Args({512, 192, 768, 1})
+      ->Args({768, 192, 512, 2})
+      ->Args({512, 2048, 192, 0})
+      ->Args({2048, 192, 512, 2})
+      ->Args({512, 3072, 768, 0})
+      ->Args({512, 768, 3072, 1})
+      ->Args({3072, 768, 512, 2});
+}
+BENCHMARK(matmul)->Apply(shapes);
+BENCHMARK(matmul_bf16<MatmulRoute::native>)->Name("matmul_bf16_native")->Apply(shapes);
+BENCHMARK(matmul_bf16<MatmulRoute::widened>)->Name("matmul_bf16_widened")->Apply(shapes);
+
+template <class From, class To>
+void cast(State& state) {
+  const ArrayOf<From> from(state.range(0));
+  ArrayOf<To> to(state.range(0));
+  for (auto _ : state) cpu().cast(state.range(0), false, from, to);
+  rate(state, "GB/s", static_cast<double>((sizeof(From) + sizeof(To)) * from.data.size()));
+}
+BENCHMARK(cast<float, BFloat16>)->Name("cast_to_bf16")->Arg(512 * 768)->Arg(1 << 24);
+BENCHMARK(cast<BFloat16, float>)->Name("cast_from_bf16")->Arg(512 * 768)->Arg(1 << 24);
+BENCHMARK(cast<float, Float16>)->Name("cast_to_f16")->Arg(512 * 768);
+BENCHMARK(cast<Float16, float>)->Name("cast_from_f16")->Arg(512 * 768);
 
 void bias_grad(State& state) {
   const Rows o{state.range(0), state.range(1)};
@@ -82,32 +110,40 @@ void bias_grad(State& state) {
 }
 BENCHMARK(bias_grad)->Args({512, 192})->Args({512, 768})->Args({512, 3072});
 
+template <class T>
 void layer_norm(State& state) {
   const Rows o{state.range(0), state.range(1)};
-  const Array x(o.rows * o.cols), residual(o.rows * o.cols), gain(o.cols), bias(o.cols);
-  Array sum(o.rows * o.cols), y(o.rows * o.cols), mean(o.rows), rstd(o.rows);
+  const ArrayOf<T> x(o.rows * o.cols), residual(o.rows * o.cols), gain(o.cols), bias(o.cols);
+  ArrayOf<T> sum(o.rows * o.cols), y(o.rows * o.cols);
+  Array mean(o.rows), rstd(o.rows);
   for (auto _ : state) cpu().layer_norm(o, 1e-5F, x, residual, gain, bias, sum, y, mean, rstd);
-  rate(state, "GB/s", 16.0 * static_cast<double>(o.rows * o.cols));
+  rate(state, "GB/s", 4.0 * sizeof(T) * static_cast<double>(o.rows * o.cols));
 }
-BENCHMARK(layer_norm)->Args({512, 192})->Args({512, 768});
+BENCHMARK(layer_norm<float>)->Name("layer_norm")->Args({512, 192})->Args({512, 768});
+BENCHMARK(layer_norm<BFloat16>)->Name("layer_norm_bf16")->Args({512, 192})->Args({512, 768});
 
+template <class T>
 void layer_norm_backward(State& state) {
   const Rows o{state.range(0), state.range(1)};
-  const Array dy(o.rows * o.cols), x(o.rows * o.cols), residual(o.rows * o.cols), gain(o.cols), mean(o.rows),
-      rstd(o.rows);
-  Array dx(o.rows * o.cols), dgain(o.cols), dbias(o.cols);
+  const ArrayOf<T> dy(o.rows * o.cols), x(o.rows * o.cols), residual(o.rows * o.cols), gain(o.cols);
+  const Array mean(o.rows), rstd(o.rows);
+  ArrayOf<T> dx(o.rows * o.cols);
+  Array dgain(o.cols), dbias(o.cols);
   for (auto _ : state) cpu().layer_norm_backward(o, true, dy, x, gain, mean, rstd, residual, dx, dgain, dbias);
-  rate(state, "GB/s", 16.0 * static_cast<double>(o.rows * o.cols));
+  rate(state, "GB/s", 4.0 * sizeof(T) * static_cast<double>(o.rows * o.cols));
 }
-BENCHMARK(layer_norm_backward)->Args({512, 192})->Args({512, 768});
+BENCHMARK(layer_norm_backward<float>)->Name("layer_norm_backward")->Args({512, 192})->Args({512, 768});
+BENCHMARK(layer_norm_backward<BFloat16>)->Name("layer_norm_backward_bf16")->Args({512, 192})->Args({512, 768});
 
+template <class T>
 void gelu(State& state) {
-  const Array x(state.range(0), 8);
-  Array y(state.range(0));
+  const ArrayOf<T> x(state.range(0), 8);
+  ArrayOf<T> y(state.range(0));
   for (auto _ : state) cpu().gelu(state.range(0), x, y);
-  rate(state, "GB/s", 8.0 * static_cast<double>(state.range(0)));
+  rate(state, "GB/s", 2.0 * sizeof(T) * static_cast<double>(state.range(0)));
 }
-BENCHMARK(gelu)->Arg(512 * 768)->Arg(512 * 3072);
+BENCHMARK(gelu<float>)->Name("gelu")->Arg(512 * 768)->Arg(512 * 3072);
+BENCHMARK(gelu<BFloat16>)->Name("gelu_bf16")->Arg(512 * 768)->Arg(512 * 3072);
 
 void gelu_backward(State& state) {
   const Array x(state.range(0), 8), dy(state.range(0));
@@ -138,26 +174,48 @@ double causal_products(const Attention& o, double products) {
   return products * 2 * pairs * static_cast<double>(o.width * o.heads * o.batch);
 }
 
+template <class T>
 void attention(State& state) {
   const Attention o{state.range(0), state.range(1), state.range(2), state.range(3)};
   const std::int64_t tokens = o.batch * o.seq, inner = o.heads * o.width;
-  const Array qkv(3 * tokens * inner, 4);
-  Array y(tokens * inner), lse(tokens * o.heads);
+  const ArrayOf<T> qkv(3 * tokens * inner, 4);
+  ArrayOf<T> y(tokens * inner);
+  Array lse(tokens * o.heads);
   for (auto _ : state) cpu().attention(o, qkv, y, lse);
   rate(state, "GFLOP/s", causal_products(o, 2));
 }
-BENCHMARK(attention)->Args({2, 256, 6, 32})->Args({1, 1024, 12, 64})->Args({8, 64, 4, 64})->Args({1, 1024, 16, 80});
+BENCHMARK(attention<float>)
+    ->Name("attention")
+    ->Args({2, 256, 6, 32})
+    ->Args({1, 1024, 12, 64})
+    ->Args({8, 64, 4, 64})
+    ->Args({1, 1024, 16, 80});
+BENCHMARK(attention<BFloat16>)
+    ->Name("attention_bf16")
+    ->Args({2, 256, 6, 32})
+    ->Args({1, 1024, 12, 64})
+    ->Args({8, 64, 4, 64})
+    ->Args({1, 1024, 16, 80});
 
+template <class T>
 void attention_backward(State& state) {
   const Attention o{state.range(0), state.range(1), state.range(2), state.range(3)};
   const std::int64_t tokens = o.batch * o.seq, inner = o.heads * o.width;
-  const Array qkv(3 * tokens * inner, 4), dy(tokens * inner);
-  Array y(tokens * inner), lse(tokens * o.heads), dqkv(3 * tokens * inner);
+  const ArrayOf<T> qkv(3 * tokens * inner, 4), dy(tokens * inner);
+  ArrayOf<T> y(tokens * inner), dqkv(3 * tokens * inner);
+  Array lse(tokens * o.heads);
   cpu().attention(o, qkv, y, lse);
   for (auto _ : state) cpu().attention_backward(o, dy, qkv, y, lse, dqkv);
   rate(state, "GFLOP/s", causal_products(o, 5));
 }
-BENCHMARK(attention_backward)
+BENCHMARK(attention_backward<float>)
+    ->Name("attention_backward")
+    ->Args({2, 256, 6, 32})
+    ->Args({1, 1024, 12, 64})
+    ->Args({8, 64, 4, 64})
+    ->Args({1, 1024, 16, 80});
+BENCHMARK(attention_backward<BFloat16>)
+    ->Name("attention_backward_bf16")
     ->Args({2, 256, 6, 32})
     ->Args({1, 1024, 12, 64})
     ->Args({8, 64, 4, 64})
