@@ -41,6 +41,8 @@ constexpr std::array assumptions{
     Assumption{OpKind::cross_entropy_backward, activation, 1.2e-3},
     Assumption{OpKind::load_batch, flat, 1.0e-3},
     Assumption{OpKind::zero_fill, flat, 0.2e-3},
+    Assumption{OpKind::cast, activation, 0.3e-3},
+    Assumption{OpKind::cast_shard, flat, 0.3e-3},
     Assumption{OpKind::retain, flat, 0.4e-3},
     Assumption{OpKind::grad_norm, flat, 0.6e-3},
     Assumption{OpKind::adamw, flat, 1.5e-3},

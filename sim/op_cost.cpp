@@ -18,18 +18,19 @@ cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int rank
   return {members, std::min(members, ranks_per_node)};
 }
 
-}  // namespace
-
-double payload_bytes(const plan::Plan& plan, const plan::Op& op) {
-  const auto outputs = plan.outputs(op);
-  const DType dtype = outputs.empty() ? plan.dtype : outputs.front().dtype;
-  return static_cast<double>(op.sizes.rows * size_bytes(dtype));
+/// The type of the numbers an op works on: of what it reads, or else writes.
+DType type_of(const plan::Plan& plan, const plan::Op& op) {
+  const auto inputs = plan.inputs(op), outputs = plan.outputs(op);
+  if (!inputs.empty()) return inputs.front().dtype;
+  return outputs.empty() ? plan.dtype : outputs.front().dtype;
 }
+
+}  // namespace
 
 std::size_t OpCost::KeyHash::operator()(const Key& key) const {
   const Sizes& s = key.sizes;
-  std::uint64_t state =
-      static_cast<std::uint64_t>(key.kind) * 16 + static_cast<std::uint64_t>(key.group) * 2 + key.accumulate;
+  std::uint64_t state = static_cast<std::uint64_t>(key.kind) * 256 + static_cast<std::uint64_t>(key.dtype) * 16 +
+                        static_cast<std::uint64_t>(key.group) * 2 + key.accumulate;
   for (const std::int64_t size : {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads})
     state = (state ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ULL, state ^= state >> 32;
   return state;
@@ -39,7 +40,7 @@ OpCost::OpCost(const plan::Plan& plan, const Machine& machine, const Layout& lay
     : plan_(plan), machine_(machine), layout_(layout) {}
 
 Demand OpCost::operator()(const plan::Op& op) {
-  const Key key{op.kind, op.group, op.accumulate, op.sizes};
+  const Key key{op.kind, op.group, op.accumulate, type_of(plan_, op), op.sizes};
   const auto found = known_.find(key);
   return found != known_.end() ? found->second : known_.emplace(key, estimate(op)).first->second;
 }
@@ -59,7 +60,8 @@ Demand OpCost::kernel(const plan::Op& op) {
 Demand OpCost::collective(const plan::Op& op) {
   const auto members = members_of(plan_.mesh, op.group, layout_.ranks_per_node);
   std::string source;
-  const double seconds = cost::collective_seconds(machine_, op.kind, payload_bytes(plan_, op), members, &source);
+  const double seconds = cost::collective_seconds(
+      machine_, op.kind, static_cast<double>(plan::payload_bytes(plan_, op)), members, &source);
   sources_.insert(std::move(source));
   return {nanoseconds(seconds * std::min(1.0, cores_per_rank())), 1};
 }

@@ -37,6 +37,7 @@ class OpCost {
     plan::OpKind kind;
     plan::GroupKind group;
     bool accumulate;
+    DType dtype;
     Sizes sizes;
     friend bool operator==(const Key&, const Key&) = default;
   };
@@ -54,8 +55,5 @@ class OpCost {
   std::unordered_map<Key, Demand, KeyHash> known_;
   std::set<std::string> sources_;
 };
-
-/// Bytes of the whole (unsharded) buffer of a collective op.
-double payload_bytes(const plan::Plan& plan, const plan::Op& op);
 
 }  // namespace foreshard::sim

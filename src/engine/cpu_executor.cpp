@@ -98,7 +98,7 @@ void CpuExecutor::execute(const Task& task) {
   if (is_collective(op.kind)) {
     run_collective(op);
   } else {
-    omp_set_num_threads(options_.threads);
+    omp_set_num_threads(op.lane == Lane::compute ? options_.threads : 1);
     dispatch_->run(op, *context_, task.instance.micro_batch);
   }
   if (recorder_) record(task, start_ns, received);
@@ -109,20 +109,30 @@ void CpuExecutor::run_collective(const Op& op) {
   const plan::Operand& output = plan_->outputs(op)[0];
   const void* from = dispatch_->bytes(input);
   void* to = dispatch_->bytes(output);
-  const std::int64_t shard = std::min(input.size_bytes, output.size_bytes) / size_bytes(input.dtype);
+  const std::int64_t shard = op.sizes.rows / plan_->mesh.members(op.group);
+  const comm::SumTypes types(input.dtype, output.dtype);
   switch (op.kind) {
     case OpKind::all_gather:
-      return (op.group == plan::GroupKind::inner ? inner_group_ : gather_group_)
-          ->all_gather(from, to, shard, input.dtype);
+      return all_gather(op, *(op.group == plan::GroupKind::inner ? inner_group_ : gather_group_));
     case OpKind::reduce_scatter:
-      return reduce_group_->reduce_scatter(from, to, shard, input.dtype, op.accumulate);
+      return reduce_group_->reduce_scatter(from, to, shard, types, op.accumulate);
     case OpKind::all_reduce:
-      return replica_group_->all_reduce(from, to, op.sizes.rows, input.dtype, op.accumulate);
+      return replica_group_->all_reduce(from, to, op.sizes.rows, types, op.accumulate);
     case OpKind::sum_norm:
       return norm_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
     default:
       return world_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
   }
+}
+
+/// Where input and output are one buffer, this rank's part lies in its place already.
+void CpuExecutor::all_gather(const Op& op, comm::Group& group) {
+  const plan::Operand &input = plan_->inputs(op)[0], &output = plan_->outputs(op)[0];
+  const std::int64_t count = op.sizes.rows / group.size();
+  auto* whole = static_cast<std::byte*>(dispatch_->bytes(output));
+  const void* own =
+      input.buffer == output.buffer ? whole + group.index() * count * size_bytes(input.dtype) : dispatch_->bytes(input);
+  group.all_gather(own, whole, count, input.dtype);
 }
 
 /// Each collective kind has one lane, so the difference of two readings on that lane is one op's.

@@ -42,6 +42,7 @@ class CpuExecutor : public exec::Executor {
   void run(const Task& task);
   void execute(const Task& task);
   void run_collective(const plan::Op& op);
+  void all_gather(const plan::Op& op, comm::Group& group);
   std::uint64_t received_bytes(plan::OpKind kind) const;
   void record(const Task& task, std::int64_t start_ns, std::uint64_t received_before);
   void fail(std::exception_ptr error);

@@ -90,6 +90,10 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
       return load_batch(op, context, micro_batch);
     case OpKind::zero_fill:
       return zero_fill(op);
+    case OpKind::cast:
+      return k.cast(count_of(s), false, i(0), o(0));
+    case OpKind::cast_shard:
+      return cast_shard(op);
     case OpKind::retain:
       return retain(op);
     case OpKind::grad_norm:
@@ -153,6 +157,14 @@ void Dispatch::load_batch(const Op& op, const exec::StepContext& context, int mi
 void Dispatch::zero_fill(const Op& op) {
   const Operand& operand = plan_.outputs(op)[0];
   std::memset(bytes(operand), 0, static_cast<std::size_t>(operand.size_bytes));
+}
+
+/// Into this rank's part of the whole.
+void Dispatch::cast_shard(const Op& op) {
+  kernels::Mut part = out(op, 0);
+  part.data =
+      static_cast<std::byte*>(part.data) + plan_.mesh.shard_index(rank_) * op.sizes.rows * size_bytes(part.dtype);
+  kernels_.cast(op.sizes.rows, false, in(op, 0), part);
 }
 
 /// This rank's part among its inner group.

@@ -27,6 +27,7 @@ class Dispatch {
   void dropout(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void load_batch(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void zero_fill(const plan::Op& op);
+  void cast_shard(const plan::Op& op);
   void retain(const plan::Op& op);
   void grad_norm(const plan::Op& op);
   void adamw(const plan::Op& op, const exec::StepContext& context);

@@ -24,6 +24,7 @@ class GptBuilder {
   Graph build() {
     graph_.batch = shape_.batch;
     graph_.seq = shape_.seq;
+    graph_.dtype = dtype_;
     graph_.tokens = input();
     graph_.targets = input();
     unit_ = add_unit("root");
@@ -122,7 +123,7 @@ class GptBuilder {
   TensorId parameter(std::string name, std::vector<std::int64_t> shape, const Initial& initial) {
     const ParameterId id{static_cast<std::uint32_t>(graph_.parameters.size())};
     graph_.parameters.push_back(
-        {.name = std::move(name), .shape = std::move(shape), .unit = unit_, .initial = initial});
+        {.name = std::move(name), .shape = std::move(shape), .unit = unit_, .initial = initial, .gradient = dtype_});
     Parameter& added = graph_.parameters.back();
     added.value =
         graph_.add_tensor({.role = Role::parameter, .dtype = dtype_, .elements = added.elements(), .parameter = id});

@@ -36,7 +36,8 @@ struct Parameter {
   std::vector<std::int64_t> shape;  ///< weights are [out features, in features]
   UnitId unit;
   Initial initial;
-  TensorId value;  ///< the tensor that forward reads
+  TensorId value;               ///< the tensor that forward reads
+  DType gradient = DType::f32;  ///< the type its gradient has until it is reduced
   std::int64_t elements() const;
 };
 
@@ -67,6 +68,7 @@ struct Graph {
   TensorId tokens, targets;  ///< i32, one per row
   TensorId loss;             ///< f64[2]: sum of the token losses, number of valid tokens
   std::int64_t batch = 0, seq = 0;
+  DType dtype = DType::f32;  ///< in which parameters are kept and updated, and statistics are
 
   TensorId add_tensor(const Tensor& tensor);
   const Tensor& operator[](TensorId id) const { return tensors[id.value]; }

@@ -8,15 +8,15 @@ namespace {
 
 constexpr std::string_view names[] = {
     // forward
-    "embedding", "layer_norm", "linear", "attention", "gelu", "add", "dropout", "cross_entropy",
+    "embedding", "layer_norm", "linear", "attention", "gelu", "add", "dropout", "cast", "cross_entropy",
     // backward
     "embedding_backward", "layer_norm_backward", "linear_input_grad", "linear_weight_grad", "linear_bias_grad",
     "attention_backward", "gelu_backward", "cross_entropy_backward",
     // made by lowering
     "add_layer_norm",
     // made by scheduling
-    "load_batch", "zero_fill", "all_gather", "retain", "reduce_scatter", "all_reduce", "grad_norm", "sum_norm",
-    "sum_loss", "adamw"};
+    "load_batch", "zero_fill", "all_gather", "cast_shard", "retain", "reduce_scatter", "all_reduce", "grad_norm",
+    "sum_norm", "sum_loss", "adamw"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }

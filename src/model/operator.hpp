@@ -16,6 +16,7 @@ enum class OpKind : std::uint8_t {
   gelu,           ///< rows, cols; x -> y (tanh form)
   add,            ///< rows, cols; a, b -> sum
   dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
+  cast,           ///< rows, cols; x -> the same numbers in another type
   cross_entropy,  ///< rows, cols vocabulary; logits, targets -> loss sum and count (f64[2]), log-sum-exp [rows]
   // Backward.
   embedding_backward,      ///< as embedding; dx, tokens -> d token table?, d position table?
@@ -32,6 +33,7 @@ enum class OpKind : std::uint8_t {
   load_batch,      ///< rows tokens; -> tokens, targets
   zero_fill,       ///< rows; -> x
   all_gather,      ///< rows elements of the whole; shard -> whole
+  cast_shard,      ///< rows elements of a shard; shard -> this rank's part of the whole, in its type
   retain,          ///< rows elements kept; whole -> this rank's part of it among its inner group
   reduce_scatter,  ///< rows elements of the whole; whole -> shard
   all_reduce,      ///< rows; x -> sum over the group

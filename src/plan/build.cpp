@@ -15,7 +15,7 @@ void expect_supported(const Mesh& mesh, const ScheduleOptions& options) {
 
 Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   expect_supported(mesh, options);
-  const model::Graph graph = lower(recompute(differentiate(forward), options.recompute));
+  const model::Graph graph = lower(recompute(differentiate(set_types(forward, mesh, options)), options.recompute));
   Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, options);
   place(plan);
   return plan;
@@ -23,7 +23,7 @@ Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOpt
 
 Plan build_evaluation_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   expect_supported(mesh, options);
-  const model::Graph graph = lower(forward);
+  const model::Graph graph = lower(set_types(forward, mesh, options));
   Plan plan = schedule_evaluation(graph, shard(graph, mesh.shard_degree()), mesh, options);
   place(plan);
   return plan;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "model/graph.hpp"
@@ -17,6 +18,13 @@ enum class Keep : std::uint8_t { visit, micro_batch, step };
 /// What micro-batches before the last do with their gradients: all reductions; only the reduce-scatter, so that
 /// replicas sum once a step; or none, so that unsharded gradients add up.
 enum class Accumulation : std::uint8_t { reduce, reduce_scatter, no_sync };
+
+/// The types of a unit's numbers; none: the type in which parameters are kept.
+struct Precision {
+  std::optional<DType> parameters;  ///< gathered parameters, and what is computed with them
+  std::optional<DType> reduction;   ///< gradients until and while they are reduced; sums are made in f32 at least
+  std::optional<DType> output;      ///< what other units get from it; none: the type it computes in
+};
 
 /// What forward does not keep for backward but backward computes again.
 struct Recompute {
@@ -39,7 +47,13 @@ struct ScheduleOptions {
   int reduce_limit = 2;                         ///< unsharded gradients waiting for or in reduction
   int micro_batches = 1;
   Recompute recompute;
+  Precision precision;
+  std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
 };
+
+inline const Precision& precision_of(const ScheduleOptions& options, UnitId unit) {
+  return unit.value < options.precision_of_unit.size() ? options.precision_of_unit[unit.value] : options.precision;
+}
 
 /// How long `unit` is kept, the root apart.
 inline Keep keep_of(const ScheduleOptions& options, UnitId unit) {
@@ -47,6 +61,7 @@ inline Keep keep_of(const ScheduleOptions& options, UnitId unit) {
 }
 
 // The passes, each a pure function in a file of its own name.
+model::Graph set_types(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options);
 model::Graph differentiate(const model::Graph& forward);
 model::Graph recompute(const model::Graph& differentiated, const Recompute& what);
 model::Graph lower(const model::Graph& graph);

@@ -13,11 +13,13 @@ std::int64_t aligned(std::int64_t size_bytes) {
   return (size_bytes + buffer_alignment_bytes - 1) / buffer_alignment_bytes * buffer_alignment_bytes;
 }
 
-/// Embedding operators touch only the rows of their tokens, retain only what it keeps; all others their whole operands.
+/// Embedding operators touch only the rows of their tokens, retain and cast_shard only their part; all others their
+/// whole operands.
 double touched_bytes(const Op& op, const Operand& operand) {
   const bool table = (op.kind == OpKind::embedding && !operand.written) || op.kind == OpKind::embedding_backward;
   const auto whole = static_cast<double>(operand.size_bytes);
-  if (op.kind == OpKind::retain) return static_cast<double>(op.sizes.rows * size_bytes(operand.dtype));
+  if (op.kind == OpKind::retain || op.kind == OpKind::cast_shard)
+    return static_cast<double>(op.sizes.rows * size_bytes(operand.dtype));
   return table ? std::min(whole, static_cast<double>(op.sizes.rows * op.sizes.cols * size_bytes(operand.dtype)))
                : whole;
 }
@@ -35,7 +37,7 @@ Builder::Builder(const model::Graph& graph, std::vector<FlatParameter> units, co
   plan.units = std::move(units);
   for (const model::Unit& unit : graph.units) plan.unit_names.push_back(unit.name);
   plan.mesh = mesh;
-  plan.dtype = graph[graph.parameters.front().value].dtype;
+  plan.dtype = graph.dtype;
   plan.micro_batches = options.micro_batches;
   plan.micro_batch_tokens = graph[graph.tokens].elements;
   plan.parameters = graph.parameter_count();
@@ -70,15 +72,15 @@ BufferId Builder::persistent(std::int64_t size_bytes, MemoryClass memory, UnitId
 }
 
 Operand Builder::read(BufferId buffer, std::int64_t elements, std::int64_t first) const {
-  return {buffer, first * size_bytes(plan.dtype), elements * size_bytes(plan.dtype), plan.dtype, false};
+  return words(buffer, elements, plan.dtype, false, first);
 }
 
 Operand Builder::write(BufferId buffer, std::int64_t elements, std::int64_t first) const {
-  return {buffer, first * size_bytes(plan.dtype), elements * size_bytes(plan.dtype), plan.dtype, true};
+  return words(buffer, elements, plan.dtype, true, first);
 }
 
-Operand Builder::words(BufferId buffer, std::int64_t count, DType dtype, bool written) const {
-  return {buffer, 0, count * size_bytes(dtype), dtype, written};
+Operand Builder::words(BufferId buffer, std::int64_t elements, DType dtype, bool written, std::int64_t first) {
+  return {buffer, first * size_bytes(dtype), elements * size_bytes(dtype), dtype, written};
 }
 
 OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<const Operand> outputs,

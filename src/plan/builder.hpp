@@ -33,12 +33,12 @@ class Builder {
   void mark(Wait::On point, UnitId unit, OpId op);
   void end_segment();
 
-  /// `elements` of a buffer from element `first` on, as an operand that is read or written.
+  /// `elements` of a buffer from element `first` on, as an operand that is read or written; of the shards' type.
   Operand read(BufferId buffer, std::int64_t elements, std::int64_t first = 0) const;
   Operand write(BufferId buffer, std::int64_t elements, std::int64_t first = 0) const;
 
-  /// The first `count` elements of a buffer of another type than the model's.
-  Operand words(BufferId buffer, std::int64_t count, DType dtype, bool written) const;
+  /// The same of any type.
+  static Operand words(BufferId buffer, std::int64_t elements, DType dtype, bool written, std::int64_t first = 0);
 
   std::uint32_t unit_count() const { return static_cast<std::uint32_t>(plan.units.size()); }
 

@@ -40,6 +40,8 @@ class Differentiator {
                           emit(op, OpKind::gelu_backward, {of(op.outputs[0]), op.inputs[0]}, like(op.inputs[0])), op);
       case OpKind::dropout:
         return contribute(op.inputs[0], emit(op, OpKind::dropout, {of(op.outputs[0])}, like(op.inputs[0])), op);
+      case OpKind::cast:
+        return contribute(op.inputs[0], emit(op, OpKind::cast, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::add:
         contribute(op.inputs[0], of(op.outputs[0]), op);
         return contribute(op.inputs[1], of(op.outputs[0]), op);
@@ -137,8 +139,10 @@ class Differentiator {
 
   TensorId parameter_grad(TensorId parameter) {
     const Tensor value = graph_[parameter];
-    return graph_.add_tensor(
-        {.role = Role::parameter_grad, .dtype = value.dtype, .elements = value.elements, .parameter = value.parameter});
+    return graph_.add_tensor({.role = Role::parameter_grad,
+                              .dtype = graph_.parameters[value.parameter.value].gradient,
+                              .elements = value.elements,
+                              .parameter = value.parameter});
   }
 
   /// Adds `gradient` to what `tensor` has received so far.

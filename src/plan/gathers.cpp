@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::int64_t> whole_bytes(const Plan& plan) {
   std::vector<std::int64_t> bytes;
-  for (const FlatParameter& unit : plan.units) bytes.push_back(unit.padded_elements * size_bytes(plan.dtype));
+  for (const FlatParameter& unit : plan.units) bytes.push_back(unit.padded_elements * size_bytes(unit.gathered));
   return bytes;
 }
 
@@ -24,7 +24,6 @@ Gathers::Gathers(Builder& build, const std::vector<Visit>& visits, const Schedul
       visits_(visits),
       options_(options),
       around_(around),
-      enabled_(build.plan.mesh.shard_degree() > 1),
       first_rules_(gather_rules(visits, whole_bytes(build.plan), options, true)),
       later_rules_(gather_rules(visits, whole_bytes(build.plan), options, false)),
       of_visit_(around.size()),
@@ -35,7 +34,7 @@ Gathers::Gathers(Builder& build, const std::vector<Visit>& visits, const Schedul
 void Gathers::begin_micro_batch(bool first) {
   first_ = first;
   next_ = visits_.begin();
-  if (enabled_ && first) gather_root();
+  if (first && is_gathered(root_unit)) gather_root();
   issue_after(-1);
 }
 
@@ -51,7 +50,7 @@ BufferId& Gathers::buffer_of(const Visit& visit) {
 }
 
 BufferId Gathers::parameters_of(const Visit& visit) {
-  return enabled_ ? buffer_of(visit) : flat(visit.unit).parameter_shard;
+  return is_gathered(visit.unit) ? buffer_of(visit) : flat(visit.unit).parameter_shard;
 }
 
 void Gathers::add_waits(const Visit& visit, std::vector<Wait>& waits) {
@@ -61,16 +60,17 @@ void Gathers::add_waits(const Visit& visit, std::vector<Wait>& waits) {
 
 void Gathers::retain(const Visit& visit) {
   const bool resharded =
-      build_.plan.mesh.outer > 1 && enabled_ && visit.number >= 0 && keep_of(options_, visit.unit) == Keep::visit;
+      build_.plan.mesh.outer > 1 && visit.number >= 0 && keep_of(options_, visit.unit) == Keep::visit;
   if (!resharded || visit.phase != Phase::forward || visit.closes_unit) return;
-  const std::int64_t whole = flat(visit.unit).padded_elements, part = whole / build_.plan.mesh.inner;
+  const FlatParameter& f = flat(visit.unit);
+  const std::int64_t part = f.padded_elements / build_.plan.mesh.inner;
   BufferId& retained = retained_[visit.unit.value];
-  if (!retained.valid())
-    retained = build_.buffer(part * size_bytes(build_.plan.dtype), MemoryClass::gathered, visit.unit);
+  if (!retained.valid()) retained = build_.buffer(part * size_bytes(f.gathered), MemoryClass::gathered, visit.unit);
   const Wait end = after(around(visit.number).end);
   around(visit.number).retain = retain_[visit.unit.value] =
       build_.op({.kind = OpKind::retain, .lane = Lane::copy, .unit = visit.unit, .sizes = {.rows = part}},
-                std::array{build_.read(buffer_of(visit), whole)}, std::array{build_.write(retained, part)}, {&end, 1});
+                std::array{Builder::words(buffer_of(visit), f.padded_elements, f.gathered, false)},
+                std::array{Builder::words(retained, part, f.gathered, true)}, {&end, 1});
 }
 
 void Gathers::issue_next_after(int number) {
@@ -83,8 +83,9 @@ void Gathers::issue_after(int number) {
 }
 
 const Visit* Gathers::next() {
-  while (next_ != visits_.end() && (next_->number < 0 || !rule(*next_).needed)) ++next_;
-  return enabled_ && next_ != visits_.end() ? &*next_ : nullptr;
+  const auto skipped = [&](const Visit& v) { return v.number < 0 || !is_gathered(v.unit) || !rule(v).needed; };
+  while (next_ != visits_.end() && skipped(*next_)) ++next_;
+  return next_ != visits_.end() ? &*next_ : nullptr;
 }
 
 void Gathers::issue(const Visit& visit) {
@@ -115,21 +116,37 @@ Gathers::Source Gathers::source_of(const Visit& visit) const {
   const FlatParameter& f = flat(visit.unit);
   const BufferId retained = retained_[visit.unit.value];
   if (visit.phase == Phase::backward && retained.valid())
-    return {retained, f.padded_elements / build_.plan.mesh.inner, GroupKind::inner, retain_[visit.unit.value]};
-  return {f.parameter_shard, f.shard_elements, GroupKind::shard};
+    return {retained, f.padded_elements / build_.plan.mesh.inner, f.gathered, GroupKind::inner,
+            retain_[visit.unit.value]};
+  return {f.parameter_shard, f.shard_elements, build_.plan.dtype};
 }
 
+/// Shards of another type are cast straight into their place, and gathered where they lie.
 OpId Gathers::gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits) {
-  const std::int64_t elements = flat(unit).padded_elements;
-  if (!whole.valid()) whole = build_.buffer(elements * size_bytes(build_.plan.dtype), MemoryClass::gathered, unit);
+  const FlatParameter& f = flat(unit);
+  if (!whole.valid()) whole = build_.buffer(f.padded_elements * size_bytes(f.gathered), MemoryClass::gathered, unit);
+  if (source.dtype == f.gathered) return all_gather(unit, phase, source, whole, waits);
+  const OpId cast = build_.op({.kind = OpKind::cast_shard,
+                               .lane = Lane::gather,
+                               .phase = phase,
+                               .unit = unit,
+                               .sizes = {.rows = f.shard_elements}},
+                              std::array{build_.read(source.shard, source.elements)},
+                              std::array{Builder::words(whole, f.padded_elements, f.gathered, true)}, waits);
+  if (build_.plan.mesh.shard_degree() == 1) return cast;
+  return all_gather(unit, phase, {whole, f.padded_elements, f.gathered, source.group}, whole, {});
+}
+
+OpId Gathers::all_gather(UnitId unit, Phase phase, const Source& source, BufferId whole, std::span<const Wait> waits) {
+  const FlatParameter& f = flat(unit);
   return build_.op({.kind = OpKind::all_gather,
                     .lane = Lane::gather,
                     .phase = phase,
                     .unit = unit,
-                    .sizes = {.rows = elements},
+                    .sizes = {.rows = f.padded_elements},
                     .group = source.group},
-                   std::array{build_.read(source.shard, source.elements)}, std::array{build_.write(whole, elements)},
-                   waits);
+                   std::array{Builder::words(source.shard, source.elements, f.gathered, false)},
+                   std::array{Builder::words(whole, f.padded_elements, f.gathered, true)}, waits);
 }
 
 }  // namespace foreshard::plan

@@ -44,10 +44,14 @@ class Gathers {
   struct Source {
     BufferId shard;
     std::int64_t elements = 0;
+    DType dtype = DType::f32;
     GroupKind group = GroupKind::shard;
     OpId written;  ///< by this op of the micro-batch; none: before it
   };
   const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
+  bool is_gathered(UnitId unit) const {
+    return build_.plan.mesh.shard_degree() > 1 || flat(unit).gathered != build_.plan.dtype;
+  }
   Around& around(int number) { return around_[static_cast<std::size_t>(number)]; }
   const GatherRule& rule(const Visit& visit) const { return rules()[static_cast<std::size_t>(visit.number)]; }
   const std::vector<GatherRule>& rules() const { return first_ ? first_rules_ : later_rules_; }
@@ -59,12 +63,12 @@ class Gathers {
   void gather_root();
   Source source_of(const Visit& visit) const;
   OpId gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits);
+  OpId all_gather(UnitId unit, Phase phase, const Source& source, BufferId whole, std::span<const Wait> waits);
 
   Builder& build_;
   const std::vector<Visit>& visits_;
   const ScheduleOptions& options_;
   std::vector<Around>& around_;
-  bool enabled_;
   std::vector<GatherRule> first_rules_, later_rules_;  // by visit number
   std::vector<BufferId> of_visit_;                     // by visit number, of units that are not kept
   std::vector<BufferId> of_unit_;                      // by unit, of kept ones

@@ -54,6 +54,10 @@ std::vector<const Segment*> Plan::sequence() const {
   return step;
 }
 
+std::int64_t payload_bytes(const Plan& plan, const Op& op) {
+  return op.sizes.rows * size_bytes(plan.inputs(op)[0].dtype);
+}
+
 namespace {
 
 void add(Hash& hash, const Op& op) {

@@ -23,6 +23,8 @@ struct FlatParameter {
   std::int64_t elements = 0;         ///< without padding
   std::int64_t padded_elements = 0;  ///< shard_elements × F
   std::int64_t shard_elements = 0;
+  DType gathered = DType::f32;  ///< type of the whole parameters and of what is computed with them
+  DType reduced = DType::f32;   ///< type of the whole gradient; shards have the plan's type
   BufferId parameter_shard, gradient_shard, first_moment, second_moment;
 };
 
@@ -47,7 +49,7 @@ struct Plan {
   std::vector<FlatParameter> units;  ///< by UnitId
   std::vector<std::string> unit_names;
   Mesh mesh;
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  ///< of shards: parameters, gradients, moments
   int micro_batches = 1;
   std::int64_t micro_batch_tokens = 0;  ///< of one rank
   std::int64_t parameters = 0;
@@ -62,6 +64,9 @@ struct Plan {
   /// Segments of one whole step, in order; middle appears micro_batches − 2 times.
   std::vector<const Segment*> sequence() const;
 };
+
+/// Bytes of a collective's whole (unsharded) buffer, as it travels.
+std::int64_t payload_bytes(const Plan& plan, const Op& op);
 
 /// Equal on two ranks exactly if they would run the same ops in the same order on the same bytes.
 std::uint64_t hash_of(const Plan& plan);

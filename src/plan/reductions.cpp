@@ -36,8 +36,7 @@ bool Reductions::begin_gradient(UnitId unit) {
   if (!unsharded_ || std::exchange(of.begun, true)) return false;
   const FlatParameter& f = flat(unit);
   if (!of.unsharded.valid())
-    of.unsharded =
-        build_.buffer(f.padded_elements * size_bytes(build_.plan.dtype), MemoryClass::unsharded_gradients, unit);
+    of.unsharded = build_.buffer(f.padded_elements * size_bytes(f.reduced), MemoryClass::unsharded_gradients, unit);
   return f.padded_elements > f.elements && !adds_to_gradients();
 }
 
@@ -56,8 +55,12 @@ BufferId Reductions::scattered_to(UnitId unit) {
   if (!replicates() || sums_replicas_once()) return f.gradient_shard;
   BufferId& scattered = of_unit_[unit.value].scattered;
   if (!scattered.valid())
-    scattered = build_.buffer(f.shard_elements * size_bytes(build_.plan.dtype), MemoryClass::gradients, unit);
+    scattered = build_.buffer(f.shard_elements * size_bytes(f.reduced), MemoryClass::gradients, unit);
   return scattered;
+}
+
+DType Reductions::type_of(UnitId unit, BufferId buffer) const {
+  return buffer == flat(unit).gradient_shard ? build_.plan.dtype : flat(unit).reduced;
 }
 
 /// No more sums are on their way to the replicas than unsharded gradients to reduction.
@@ -74,8 +77,8 @@ OpId Reductions::scatter(UnitId unit, OpId before) {
                     .sizes = {.rows = f.padded_elements},
                     .group = GroupKind::shard,
                     .accumulate = shard == f.gradient_shard && adds_to_shard()},
-                   std::array{build_.read(gradients_of(unit), f.padded_elements)},
-                   std::array{build_.write(shard, f.shard_elements)}, waits);
+                   std::array{Builder::words(gradients_of(unit), f.padded_elements, f.reduced, false)},
+                   std::array{Builder::words(shard, f.shard_elements, type_of(unit, shard), true)}, waits);
 }
 
 OpId Reductions::sum_replicas(UnitId unit, OpId before) {
@@ -89,7 +92,7 @@ OpId Reductions::sum_replicas(UnitId unit, OpId before) {
                              .sizes = {.rows = f.shard_elements},
                              .group = GroupKind::replica,
                              .accumulate = addend != f.gradient_shard && adds_to_shard()},
-                            std::array{build_.read(addend, f.shard_elements)},
+                            std::array{Builder::words(addend, f.shard_elements, type_of(unit, addend), false)},
                             std::array{build_.write(f.gradient_shard, f.shard_elements)}, {&wait, 1}));
   return sums_.back();
 }

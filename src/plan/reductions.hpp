@@ -43,6 +43,7 @@ class Reductions {
   bool sums_replicas_once() const { return options_.accumulation == Accumulation::reduce_scatter; }
   bool adds_to_shard() const { return !first_ && !no_sync(); }
   BufferId scattered_to(UnitId unit);
+  DType type_of(UnitId unit, BufferId buffer) const;
   OpId scatter(UnitId unit, OpId before);
   OpId sum_replicas(UnitId unit, OpId before);
 

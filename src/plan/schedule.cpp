@@ -99,7 +99,7 @@ class Scheduler {
     const FlatParameter& f = build_.plan.units[unit.value];
     const std::int64_t padding = f.padded_elements - f.elements;
     inputs_.clear();
-    outputs_ = {build_.write(reductions_.gradients_of(unit), padding, f.elements)};
+    outputs_ = {Builder::words(reductions_.gradients_of(unit), padding, f.reduced, true, f.elements)};
     issue_compute({.kind = OpKind::zero_fill, .phase = Phase::backward, .unit = unit, .sizes = {.rows = padding}});
   }
 

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "plan/settings_parallel.hpp"
+#include "plan/settings_precision.hpp"
 #include "plan/settings_recompute.hpp"
 
 namespace foreshard::plan {
@@ -67,6 +68,7 @@ void add_plan_keys(Config& config) {
 
   add_parallel_keys(config);
   add_recompute_keys(config);
+  add_precision_keys(config);
 }
 
 Settings read_settings(const Config& config, int world_size) {
@@ -80,6 +82,7 @@ Settings read_settings(const Config& config, int world_size) {
   Parallel parallel = read_parallel(config, world_size, problems);
   settings.mesh = parallel.mesh;
   settings.schedule = std::move(parallel.schedule);
+  settings.schedule.precision = read_precision(config);
   settings.schedule.recompute = read_recompute(config, problems);
   settings.schedule.micro_batches = read_micro_batches(config, settings.batch.batch, world_size, problems);
   if (problems.empty()) return settings;

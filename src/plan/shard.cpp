@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "plan/build.hpp"
 
 namespace foreshard::plan {
@@ -9,17 +11,22 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// Elements of which a shard is a multiple, so that it is one of 64 bytes in every type it has.
+std::int64_t alignment_of(const model::Graph& graph, const FlatParameter& flat) {
+  return shard_alignment_bytes /
+         std::min({size_bytes(graph.dtype), size_bytes(flat.gathered), size_bytes(flat.reduced)});
+}
+
 FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int shard_degree) {
-  FlatParameter flat;
-  DType dtype = DType::f32;
+  FlatParameter flat{.gathered = graph.dtype, .reduced = graph.dtype};
   for (const model::ParameterId id : unit.parameters) {
     const model::Parameter& parameter = graph.parameters[id.value];
-    dtype = graph[parameter.value].dtype;
+    flat.gathered = graph[parameter.value].dtype;
+    flat.reduced = parameter.gradient;
     flat.pieces.push_back({id, flat.elements, parameter.elements(), parameter.shape.size() >= 2});
     flat.elements += parameter.elements();
   }
-  flat.shard_elements =
-      round_up((flat.elements + shard_degree - 1) / shard_degree, shard_alignment_bytes / size_bytes(dtype));
+  flat.shard_elements = round_up((flat.elements + shard_degree - 1) / shard_degree, alignment_of(graph, flat));
   flat.padded_elements = flat.shard_elements * shard_degree;
   return flat;
 }

@@ -43,7 +43,7 @@ Operand TensorMap::operand(TensorId id, BufferId parameters, BufferId gradients,
 
 Operand TensorMap::piece(BufferId flat, const model::Tensor& tensor, bool written) const {
   const FlatPiece& piece = *pieces_[tensor.parameter.value];
-  return written ? build_.write(flat, piece.elements, piece.offset) : build_.read(flat, piece.elements, piece.offset);
+  return Builder::words(flat, piece.elements, tensor.dtype, written, piece.offset);
 }
 
 }  // namespace foreshard::plan

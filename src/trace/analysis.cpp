@@ -63,14 +63,6 @@ CollectiveTotal* total_of(Collectives& collectives, OpKind kind) {
   }
 }
 
-/// The larger side of a collective: what is whole, not sharded.
-std::int64_t payload_of(const Plan& plan, const plan::Op& op) {
-  std::int64_t bytes = 0;
-  for (const auto& operand : plan.inputs(op)) bytes = std::max(bytes, operand.size_bytes);
-  for (const auto& operand : plan.outputs(op)) bytes = std::max(bytes, operand.size_bytes);
-  return bytes;
-}
-
 /// Calls `visit(get)` for every number of StepTotals; `get(totals)` refers to it.
 template <class Visit>
 void visit_numbers(Visit visit) {
@@ -143,7 +135,7 @@ Collectives collectives_of(const Plan& plan) {
     for (const plan::Op& op : plan.ops_of(*segment))
       if (CollectiveTotal* total = total_of(collectives, op.kind)) {
         ++total->count;
-        total->payload_bytes += static_cast<std::uint64_t>(payload_of(plan, op));
+        total->payload_bytes += static_cast<std::uint64_t>(plan::payload_bytes(plan, op));
         total->received_bytes += static_cast<std::uint64_t>(op.wire_bytes);
       }
   return collectives;

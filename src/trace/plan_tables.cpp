@@ -119,6 +119,8 @@ Fields<UnitRow> unit_fields(std::size_t name_bytes) {
   f.add("elements", "1", "parameters", f.row.flat.elements);
   f.add("padded_elements", "1", "parameters with padding", f.row.flat.padded_elements);
   f.add("shard_elements", "1", "parameters of a shard", f.row.flat.shard_elements);
+  f.add("gathered", "1", "type of the whole parameters", f.row.flat.gathered);
+  f.add("reduced", "1", "type of the whole gradient", f.row.flat.reduced);
   f.add("parameter_shard", "1", "row of /plan/buffers", f.row.flat.parameter_shard);
   f.add("gradient_shard", "1", "row of /plan/buffers", f.row.flat.gradient_shard);
   f.add("first_moment", "1", "row of /plan/buffers", f.row.flat.first_moment);

@@ -24,6 +24,9 @@ struct RandomPlan {
     options.accumulation = static_cast<Accumulation>(pick(0, 2));
     for (int unit = pick(0, 5); unit > 0; --unit) options.keep_of_unit.push_back(static_cast<Keep>(pick(0, 2)));
     if (pick(0, 3) == 0) options.gather_limit_bytes = pick(1, 20000);
+    options.precision = {random_type(), random_type(), random_type()};
+    for (int unit = pick(0, 5); unit > 0; --unit)
+      options.precision_of_unit.push_back({random_type(), random_type(), random_type()});
     options.recompute.mode = static_cast<Recompute::Mode>(pick(0, 2));
     options.recompute.every = pick(1, 2);
     mesh = {pick(0, 1) == 0 ? 1 : pick(1, 5), pick(0, 2) == 0 ? pick(2, 3) : 1, pick(1, 9)};
@@ -36,6 +39,10 @@ struct RandomPlan {
              .tied_head = pick(0, 1) == 1};
     model.dropout = pick(0, 2) == 0 ? 0.1 : 0;
     plan = build_plan(model::build_gpt(model, {pick(1, 3), pick(1, 8)}), mesh, options);
+  }
+  std::optional<DType> random_type() {
+    constexpr std::optional<DType> types[] = {std::nullopt, std::nullopt, std::nullopt, DType::bf16, DType::f16};
+    return types[pick(0, 4)];
   }
   int pick(int from, int to) { return std::uniform_int_distribution(from, to)(random); }
 

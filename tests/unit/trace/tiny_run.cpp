@@ -24,7 +24,7 @@ void add_op(Plan& plan, OpKind kind, Lane lane, plan::Phase phase, std::vector<p
             std::vector<plan::BufferId> writes, std::vector<Wait> waits) {
   plan::Op op{.kind = kind, .lane = lane, .phase = phase};
   op.unit = {0};
-  op.sizes.rows = 64;
+  op.sizes.rows = lane == Lane::compute ? 64 : 256;
   op.cost = {.flops = 1000, .read_bytes = 256, .written_bytes = 128};
   op.wire_bytes = lane == Lane::compute ? 0 : 512;
   op.group = lane == Lane::compute ? plan::GroupKind::none : plan::GroupKind::shard;

@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "plan/build.hpp"
+
+namespace foreshard::plan {
+
+/// Declares precision.*.
+void add_precision_keys(Config& config);
+
+/// A type as users name it: fp32, bf16, fp16.
+std::optional<DType> find_dtype(std::string_view name);
+
+Precision read_precision(const Config& config);
+
+}  // namespace foreshard::plan
