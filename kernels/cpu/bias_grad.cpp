@@ -7,11 +7,7 @@
 namespace foreshard::kernels::cpu {
 namespace {
 
-constexpr std::int64_t strip_cols = 16 * lanes;  // one strip's sums stay in the first-level cache
-constexpr std::int64_t block_rows = 64;          // summed on their own, for accuracy
-
-Vec same(Vec v) { return v; }
-Vec plus(Vec u, Vec v) { return u + v; }
+constexpr std::int64_t block_rows = 64;  // summed on their own, for accuracy
 
 /// Columns [0, n) of `rows` rows, with `stride` elements from row to row.
 template <class T, class Grad>

@@ -55,21 +55,16 @@ class Mask {
 
 template <class T>
 void add_elements(std::int64_t count, const T* a, const T* b, T* sum) {
-  share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
-    map(
-        end - begin, sum + begin, [](Vec u, Vec v) { return u + v; }, a + begin, b + begin);
-  });
+  share(count, grain_elements,
+        [=](std::int64_t begin, std::int64_t end) { map(end - begin, sum + begin, plus, a + begin, b + begin); });
 }
 
 template <class From, class To>
 void cast_elements(std::int64_t count, bool accumulate, const From* from, To* to) {
   share(count, grain_elements, [=](std::int64_t begin, std::int64_t end) {
     const std::int64_t n = end - begin;
-    if (accumulate)
-      return map(
-          n, to + begin, [](Vec u, Vec v) { return u + v; }, to + begin, from + begin);
-    map(
-        n, to + begin, [](Vec v) { return v; }, from + begin);
+    if (accumulate) return map(n, to + begin, plus, to + begin, from + begin);
+    map(n, to + begin, same, from + begin);
   });
 }
 

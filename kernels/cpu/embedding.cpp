@@ -10,11 +10,6 @@
 namespace foreshard::kernels::cpu {
 namespace {
 
-constexpr std::int64_t strip_cols = 16 * lanes;
-
-Vec same(Vec v) { return v; }
-Vec plus(Vec u, Vec v) { return u + v; }
-
 void expect_in_vocabulary(std::int64_t rows, const std::int32_t* tokens, std::int64_t vocab) {
   const bool valid = std::all_of(tokens, tokens + rows, [=](std::int32_t t) { return t >= 0 && t < vocab; });
   FORESHARD_EXPECT(valid, "a token is outside the vocabulary");

@@ -12,20 +12,13 @@ namespace {
 
 constexpr std::int64_t block_rows = 32;  // dgain and dbias are summed by blocks of rows, whatever the team
 
-constexpr std::int64_t strip_cols = 16 * lanes;
-
-Vec same(Vec v) { return v; }
-Vec plus(Vec u, Vec v) { return u + v; }
-
 struct Moments {
   float mean, rstd;
 };
 
 template <class T>
 Moments moments_of(std::int64_t n, const T* x, float epsilon) {
-  const float mean = sum(
-                         n, [](Vec v) { return v; }, x) /
-                     static_cast<float>(n);
+  const float mean = sum(n, same, x) / static_cast<float>(n);
   const std::int64_t whole = n / lanes * lanes;
   const auto square = [mean](Vec v) { return (v - mean) * (v - mean); };
   float squares = sum(whole, square, x);
@@ -89,9 +82,7 @@ void normalize(const Rows& o, float epsilon, const T* x, const T* residual, cons
   share(o.rows, grain_rows(o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i * o.cols;
-      if (residual)
-        map(
-            o.cols, sum + row, [](Vec u, Vec v) { return u + v; }, x + row, residual + row);
+      if (residual) map(o.cols, sum + row, plus, x + row, residual + row);
       const T* from = (residual ? sum : x) + row;
       const auto [m, r] = moments_of(o.cols, from, epsilon);
       map(

@@ -9,9 +9,6 @@ namespace {
 // all three together fit into a share of the last-level cache.
 constexpr std::int64_t block_rows = 512, block_cols = 512, block_depth = 1024;
 
-Vec same(Vec v) { return v; }
-Vec plus(Vec u, Vec v) { return u + v; }
-
 struct Extents {
   std::int64_t rows, cols, depth;
 };

@@ -35,6 +35,8 @@ void store_part(T* p, Vec v, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) p[i] = static_cast<T>(v[i]);
 }
 
+inline constexpr auto same = [](Vec v) { return v; };  // types of their own, so that `map` has them inline
+inline constexpr auto plus = [](Vec u, Vec v) { return u + v; };
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
 inline Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }  // contracted by the compiler
 
@@ -58,6 +60,9 @@ void map(std::int64_t n, Output* y, F f, const Inputs*... inputs) {
   for (; i + lanes <= n; i += lanes) store(y + i, f(load(inputs + i)...));
   if (i < n) store_part(y + i, f(load_part(inputs + i, n - i)...), n - i);
 }
+
+/// Columns that are summed at a time, in an array of floats that stays in the first-level cache.
+inline constexpr std::int64_t strip_cols = 16 * lanes;
 
 /// Σ f(a[i], …) for i < n, in four interleaved sums; lanes behind the end are given zeros and must then yield zero.
 template <class F, class... Inputs>
