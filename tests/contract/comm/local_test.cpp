@@ -69,25 +69,40 @@ TEST(LocalAbort, EndsBlockedCallsByName) {
   expect_ended([](Communicator& ranks, auto&, auto*) { ranks.all_gather_u64(1); }, "all_gather_u64");
 }
 
-TEST(LocalGroup, MembersInDifferentCallsAreToldSo) {
+/// The two members of a group make these calls; who sees the difference names both.
+void expect_told(const std::function<void(Group&, std::byte*)>& first, const std::string& first_name,
+                 const std::function<void(Group&, std::byte*)>& second, const std::string& second_name) {
   std::atomic<int> told{0};
   on_threads(2, [&](Communicator& ranks) {
     std::byte* data = ranks.arena(1 << 16).data();
     const auto group = ranks.group(all_ranks(2));
     try {
-      if (ranks.rank() == 0)
-        group->all_gather(data, data + 4096, 9, DType::f32);
-      else
-        group->reduce_scatter(data, data + 4096, 10, DType::f32, false);
+      (ranks.rank() == 0 ? first : second)(*group, data);
     } catch (const ContractError& error) {
-      EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("all_gather of 9 f32"),
-                                                 ::testing::HasSubstr("reduce_scatter of 10 f32")));
+      EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr(first_name), ::testing::HasSubstr(second_name)));
       ++told;
       ranks.abort(1);
     } catch (const LibraryError&) {
     }
   });
   EXPECT_GE(told, 1);
+}
+
+TEST(LocalGroup, MembersInDifferentCallsAreToldSo) {
+  expect_told([](Group& group, std::byte* data) { group.all_gather(data, data + 4096, 9, DType::f32); },
+              "all_gather of 9 f32",
+              [](Group& group, std::byte* data) { group.reduce_scatter(data, data + 4096, 10, DType::f32, false); },
+              "reduce_scatter of 10 f32");
+}
+
+TEST(LocalGroup, MembersThatWantDifferentResultsAreToldSo) {
+  expect_told(
+      [](Group& group, std::byte* data) {
+        group.reduce_scatter(data, data + 4096, 9, {DType::bf16, DType::f32}, true);
+      },
+      "reduce_scatter of 9 bf16 into f32, accumulating",
+      [](Group& group, std::byte* data) { group.reduce_scatter(data, data + 4096, 9, DType::bf16, true); },
+      "in reduce_scatter of 9 bf16, accumulating");
 }
 
 TEST(LocalGroup, RefusesBuffersOutsideTheArena) {
