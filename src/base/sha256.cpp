@@ -11,7 +11,7 @@ namespace foreshard {
 
 namespace {
 
-using State = std::array<std::uint32_t, 8>;
+using State = Sha256::State;
 
 /// First 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
 constexpr std::array<std::uint32_t, 64> round_constants{
@@ -24,13 +24,10 @@ constexpr std::array<std::uint32_t, 64> round_constants{
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-constexpr State initial_state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-
-std::array<std::uint32_t, 64> message_schedule(const std::uint8_t* block) {
+std::array<std::uint32_t, 64> message_schedule(const std::byte* block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t t = 0; t < 16; ++t) {
-    for (std::size_t i = 0; i < 4; ++i) w[t] = w[t] << 8 | block[4 * t + i];
+    for (std::size_t i = 0; i < 4; ++i) w[t] = w[t] << 8 | std::to_integer<std::uint32_t>(block[4 * t + i]);
   }
   for (std::size_t t = 16; t < 64; ++t) {
     const std::uint32_t a = w[t - 15], b = w[t - 2];
@@ -40,7 +37,7 @@ std::array<std::uint32_t, 64> message_schedule(const std::uint8_t* block) {
   return w;
 }
 
-void compress(State& state, const std::uint8_t* block) {
+void compress(State& state, const std::byte* block) {
   const auto w = message_schedule(block);
   auto [a, b, c, d, e, f, g, h] = state;
   for (std::size_t t = 0; t < 64; ++t) {
@@ -54,24 +51,46 @@ void compress(State& state, const std::uint8_t* block) {
 }
 
 /// The last bytes, a one bit, zeros, and the length in bits: one block or two.
-void finish(State& state, std::span<const std::uint8_t> rest, std::uint64_t size_bytes) {
-  std::array<std::uint8_t, 128> tail{};
-  std::copy(rest.begin(), rest.end(), tail.begin());
-  tail[rest.size()] = 0x80;
+void finish(State& state, std::span<const std::byte> rest, std::uint64_t size_bytes) {
+  std::array<std::byte, 128> tail{};
+  std::ranges::copy(rest, tail.begin());
+  tail[rest.size()] = std::byte{0x80};
   const std::size_t used = rest.size() + 9 <= 64 ? 64 : 128;
-  for (std::size_t i = 0; i < 8; ++i) tail[used - 1 - i] = static_cast<std::uint8_t>(size_bytes * 8 >> 8 * i);
+  for (std::size_t i = 0; i < 8; ++i) tail[used - 1 - i] = static_cast<std::byte>(size_bytes * 8 >> 8 * i);
   for (std::size_t at = 0; at < used; at += 64) compress(state, &tail[at]);
 }
 
 }  // namespace
 
-std::string sha256(std::span<const std::byte> data) {
-  State state = initial_state;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(data.data());
-  const std::size_t whole = data.size() / 64 * 64;
-  for (std::size_t at = 0; at < whole; at += 64) compress(state, bytes + at);
-  finish(state, {bytes + whole, data.size() - whole}, data.size());
+/// Moves bytes into the block that was begun; what is left of `data`.
+std::span<const std::byte> Sha256::fill_block(std::span<const std::byte> data) {
+  const std::size_t count = std::min(data.size(), block_.size() - in_block_);
+  std::ranges::copy(data.first(count), block_.begin() + static_cast<std::ptrdiff_t>(in_block_));
+  in_block_ += count;
+  if (in_block_ == block_.size()) {
+    compress(state_, block_.data());
+    in_block_ = 0;
+  }
+  return data.subspan(count);
+}
+
+void Sha256::add(std::span<const std::byte> data) {
+  size_bytes_ += data.size();
+  if (in_block_ > 0) data = fill_block(data);
+  for (; data.size() >= block_.size(); data = data.subspan(block_.size())) compress(state_, data.data());
+  fill_block(data);
+}
+
+std::string Sha256::digest() const {
+  State state = state_;
+  finish(state, std::span(block_).first(in_block_), size_bytes_);
   return fmt::format("{:08x}", fmt::join(state, ""));
+}
+
+std::string sha256(std::span<const std::byte> data) {
+  Sha256 sum;
+  sum.add(data);
+  return sum.digest();
 }
 
 }  // namespace foreshard
