@@ -54,14 +54,15 @@ int run(int argc, char** argv) {
   const plan::Settings plan_settings = plan::read_settings(config, announced);
   const train::TrainSettings train_settings = train::read_train_settings(config);
 
+  const std::atomic<bool>& stop_requested = train::catch_stop_signal();
   const std::vector<std::string> command_line(argv, argv + argc);
   const comm::MpiSession mpi(argc, argv);
   const auto communicator = comm::make_mpi({.shared_memory = config.get<std::string>("comm.backend") != "messages"});
   set_log_rank(communicator->rank());
   log_info("mpi          thread level {}", mpi.thread_level());
   expect_world_size(announced, communicator->size());
-  train::Trainer(config, plan_settings, train_settings, *communicator, command_line, end_job).run();
-  return 0;
+  train::Trainer trainer(config, plan_settings, train_settings, *communicator, command_line, end_job, stop_requested);
+  return static_cast<int>(trainer.run());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <exception>
 #include <sstream>
 #include <thread>
 
@@ -50,18 +50,26 @@ void expect_same_plan(comm::Communicator& communicator, const plan::Plan& plan) 
 }
 
 void together(comm::Communicator& communicator, const std::function<void()>& action) {
-  std::optional<InputError> error;
+  std::exception_ptr error;
   try {
     action();
-  } catch (const InputError& caught) {
-    error = caught;
+  } catch (...) {
+    error = std::current_exception();
   }
   const auto failed = communicator.all_gather_u64(error ? 1 : 0);
   const auto first = std::ranges::find(failed, 1U);
   if (first == failed.end()) return;
-  if (first - failed.begin() == communicator.rank()) throw *error;
+  if (first - failed.begin() == communicator.rank()) std::rethrow_exception(error);
   std::this_thread::sleep_for(std::chrono::seconds(5));
   throw LibraryError(fmt::format("rank {} failed and did not end the run", first - failed.begin()));
+}
+
+std::string text_of_rank_0(comm::Communicator& communicator, std::string text) {
+  std::uint64_t size = text.size();
+  communicator.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  text.resize(size);
+  communicator.broadcast(std::as_writable_bytes(std::span(text)), 0);
+  return text;
 }
 
 }  // namespace foreshard::train

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 
 #include "comm/communicator.hpp"
 #include "plan/plan.hpp"
@@ -10,8 +11,11 @@ namespace foreshard::train {
 /// the ranks that differ from rank 0 and the first op in which one of them does.
 void expect_same_plan(comm::Communicator& communicator, const plan::Plan& plan);
 
-/// Collective: runs `action` on every rank. Where it throws InputError, the first such rank throws it on; all others
-/// wait for that rank to end the run, so that one message is printed and no rank is left alone.
+/// Collective: runs `action` on every rank. Where it throws, the first such rank throws it on; all others wait for that
+/// rank to end the run, so that one message is printed and no rank is left alone.
 void together(comm::Communicator& communicator, const std::function<void()>& action);
+
+/// Collective: the text that rank 0 gives, on every rank.
+std::string text_of_rank_0(comm::Communicator& communicator, std::string text);
 
 }  // namespace foreshard::train

@@ -51,6 +51,7 @@ void add_train_keys(Config& config) {
   config.add("trace.file", std::string(), "where to; empty = trace.h5 in the run folder");
   config.add("trace.steps", std::string("1:200"), "steps that are recorded, FIRST:LAST");
   config.add("trace.flush_steps", 20, "steps between two flushes to disk", {.unit = "steps", .min = 1});
+  add_checkpoint_keys(config);
   config.add("run.dir", std::string("runs"), "folder of run folders");
   config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");
   config.add("engine.threads", 0,
@@ -81,6 +82,7 @@ TrainSettings read_train_settings(const Config& config) {
   s.trace_file = config.get<std::string>("trace.file");
   std::tie(s.trace_first, s.trace_last) = read_step_range(config.get<std::string>("trace.steps"));
   s.trace_flush_steps = config.get<std::int64_t>("trace.flush_steps");
+  s.checkpoint = read_checkpoint_settings(config);
   s.run_dir = config.get<std::string>("run.dir");
   s.run_name = config.get<std::string>("run.name");
   s.threads = config.get<int>("engine.threads");

@@ -4,6 +4,7 @@
 
 #include "base/config.hpp"
 #include "plan/settings.hpp"
+#include "train/checkpoints.hpp"
 #include "train/lr_schedule.hpp"
 #include "train/training_rank.hpp"
 
@@ -23,12 +24,13 @@ struct TrainSettings {
   std::string trace_file;                        ///< empty: in the run folder
   std::int64_t trace_first = 1, trace_last = 0;  ///< steps that are recorded
   std::int64_t trace_flush_steps = 20;
+  CheckpointSettings checkpoint;
   std::string run_dir, run_name;
   int threads = 0;  ///< per rank; 0: the cores it is bound to, else the node's cores divided by its ranks
 };
 
 /// Declares the keys of training: train.*, optimizer.*, lr_scheduler.*, data.*, validation.*, metrics.*, trace.*,
-/// run.*, engine.*.
+/// checkpoint.*, run.*, engine.*.
 void add_train_keys(Config& config);
 
 /// Throws InputError(usage) naming every key that does not fit.

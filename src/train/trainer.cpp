@@ -54,12 +54,13 @@ std::vector<std::string> gather_hosts(comm::Communicator& communicator) {
 
 Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSettings& train,
                  comm::Communicator& communicator, std::vector<std::string> command_line,
-                 std::function<void(std::exception_ptr)> on_failure)
+                 std::function<void(std::exception_ptr)> on_failure, const std::atomic<bool>& stop_requested)
     : config_(config),
       plan_settings_(plan),
       settings_(train),
       communicator_(communicator),
-      kernels_(kernels::make_cpu()) {
+      kernels_(kernels::make_cpu()),
+      stop_(communicator, stop_requested) {
   together(communicator_, [&] {
     data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), stream_options());
     if (!settings_.validation_path.empty())
@@ -68,6 +69,8 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   base_rss_bytes_ = resident_bytes();
   rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, *kernels_, settings_.optimizer,
                 cpu_options(std::move(on_failure)));
+  checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
+  first_step_ = checkpoints_->resume() + 1;
   const std::string command = joined(command_line);
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
@@ -95,6 +98,8 @@ void Trainer::open_run(std::vector<std::string> command_line) {
   folder_.emplace(settings_.run_dir, settings_.run_name);
   folder_->write_config(config_.resolved_ini());
   record_.emplace(folder_->file("run.json"), folder_->run_id(), std::move(command_line), hosts);
+  if (const auto& from = checkpoints_->resumed())
+    (*record_)["resumed_from"] = {{"checkpoint", from->checkpoint.string()}, {"step", from->manifest.step}};
   record_->write();
   metrics_.emplace(folder_->file("metrics.jsonl"), folder_->run_id());
   log_.open(folder_->file("main.log"));
@@ -146,11 +151,18 @@ void Trainer::introduce() const {
   if (folder_) log_info("run folder   {}", folder_->path().string());
 }
 
-void Trainer::run() {
+ExitCode Trainer::run() {
   if (leads()) introduce();
+  if (leads() && first_step_ > settings_.steps) log_info("nothing left to do: train.steps = {}", settings_.steps);
   began_ns_ = now_ns();
-  for (std::int64_t i = 1; i <= settings_.steps; ++i) step(i);
-  finish();
+  std::int64_t done = first_step_ - 1;
+  for (bool stopped = false; done < settings_.steps && !stopped;) {
+    step(++done);
+    stopped = stop_.after_step();
+    if (stopped || checkpoints_->due_after(done, settings_.steps)) save_checkpoint(done);
+  }
+  finish(done);
+  return done < settings_.steps ? ExitCode::requeue : ExitCode::done;
 }
 
 void Trainer::step(std::int64_t step) {
@@ -165,11 +177,12 @@ void Trainer::step(std::int64_t step) {
   if (traced) {
     std::vector<trace::Event> events = recorder_.take();
     totals_ = trace::totals_of(events, rank_->plan(), result.duration_ns);
-    if (step > 1) exposed_s_.push_back(totals_.exposed_ns * 1e-9);
+    if (step > first_step_) exposed_s_.push_back(totals_.exposed_ns * 1e-9);
     trace_->add(step, result, rank_->plan().micro_batch_tokens * rank_->plan().micro_batches, std::move(events),
                 rank_->arena());
   }
-  if (step > 1 || settings_.steps == 1) step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
+  if (step > first_step_ || settings_.steps == first_step_)
+    step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
   expect_finite(step, result);
   if (leads()) report(metrics_of(step, result, data_s));
   if (validates_after(step)) validate(step);
@@ -215,7 +228,7 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
   m.mem_active_peak_bytes = static_cast<double>(rank_->arena().high_water_bytes());
   m.mem_reserved_peak_bytes = static_cast<double>(rank_->arena().size_bytes());
   m.data_s = data_s;
-  m.warmup = step == 1;
+  m.warmup = step == first_step_;
   if (trace_ && step >= settings_.trace_first && step <= settings_.trace_last) {
     m.compute_s = totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::compute)] * 1e-9;
     m.comm_s = (totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::gather)] +
@@ -231,7 +244,7 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
 void Trainer::report(const StepMetrics& metrics) {
   timer_.add(metrics);
   metrics_->write(metrics);
-  if (metrics.step % settings_.log_freq == 0 || metrics.step == 1 || metrics.step == settings_.steps)
+  if (metrics.step % settings_.log_freq == 0 || metrics.step == first_step_ || metrics.step == settings_.steps)
     print(console_line(metrics, settings_.steps, 0, timer_.eta_s(settings_.steps - metrics.step)));
 }
 
@@ -258,6 +271,21 @@ void Trainer::validate(std::int64_t step) {
   print(validation_line(step, loss / tokens, seconds));
 }
 
+Manifest Trainer::checkpoint_facts() const {
+  Manifest facts{.config = config_.to_json()};
+  facts.layout = layout_of(plan_settings_, rank_->plan(), config_.get<std::string>("optimizer.name"), settings_.seed);
+  facts.layout["data"] = {{"sequences", data_->windows()}, {"shuffle", settings_.shuffle}};
+  return facts;
+}
+
+void Trainer::save_checkpoint(std::int64_t step) {
+  const std::int64_t began_ns = now_ns();
+  const auto path = checkpoints_->save(step, folder_ ? folder_->path() : std::filesystem::path());
+  if (!leads()) return;
+  const double seconds = static_cast<double>(now_ns() - began_ns) * 1e-9;
+  print(fmt::format("checkpoint step {} | {} | {}", step, duration_text(seconds), path.string()));
+}
+
 void Trainer::count_collectives(const comm::Counters& before) {
   const comm::Counters after = communicator_.counters();
   collectives_ = {.all_gather = difference(after.all_gather, before.all_gather),
@@ -282,7 +310,7 @@ trace::Summary Trainer::summary() const {
           .exposed_comm_s = exposed_s_.empty() ? unknown : trace::median(exposed_s_)};
 }
 
-void Trainer::finish() {
+void Trainer::finish(std::int64_t last_step) {
   const trace::Summary s = summary();
   communicator_.barrier();  // nobody lets go of memory while another still measures its own
   if (trace_) trace_->close(s);
@@ -303,11 +331,15 @@ void Trainer::finish() {
                       {"all_reduce", json_of(s.collectives.all_reduce)}};
   r["plan_hash"] = fmt::format("{:016x}", plan::hash_of(rank_->plan()));
   r["transport"] = communicator_.transport();
-  r.finish("done", 0);
+  last_step < settings_.steps ? r.finish(fmt::format("stopped by SIGUSR1 after step {}, checkpoint saved", last_step),
+                                         static_cast<int>(ExitCode::requeue))
+                              : r.finish("done", 0);
   finished_ = true;
-  log_info("done         median step {}, {:.4f} TFLOP/s a rank, arena {} of which touched {}, process {}; {}",
-           duration_text(s.step_time_s), s.tflops_per_device, bytes_text(s.arena_bytes),
-           bytes_text(s.arena_touched_bytes), bytes_text(s.rss_bytes), folder_->path().string());
+  if (last_step < first_step_) return;
+  log_info("{:12} median step {}, {:.4f} TFLOP/s a rank, arena {} of which touched {}, process {}; {}",
+           last_step < settings_.steps ? "stopped" : "done", duration_text(s.step_time_s), s.tflops_per_device,
+           bytes_text(s.arena_bytes), bytes_text(s.arena_touched_bytes), bytes_text(s.rss_bytes),
+           folder_->path().string());
 }
 
 void Trainer::print(const std::string& line) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -6,9 +7,11 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/error.hpp"
 #include "trace/analysis.hpp"
 #include "train/metrics.hpp"
 #include "train/run_folder.hpp"
+#include "train/stop_request.hpp"
 #include "train/trace_sink.hpp"
 #include "train/train_settings.hpp"
 
@@ -17,15 +20,17 @@ namespace foreshard::train {
 /// A whole training run of one rank: data, steps, validation, metrics, trace, run folder. Rank 0 writes and prints.
 class Trainer {
  public:
-  /// Collective. Opens the data, makes the run folder, builds the plan. Throws InputError for what the user got wrong.
+  /// Collective. Opens the data, builds the plan, loads a checkpoint, makes the run folder. Throws InputError for what
+  /// the user got wrong. `stop_requested` may become true at any time, on any rank.
   Trainer(const Config& config, const plan::Settings& plan, const TrainSettings& train,
           comm::Communicator& communicator, std::vector<std::string> command_line,
-          std::function<void(std::exception_ptr)> on_failure);
+          std::function<void(std::exception_ptr)> on_failure, const std::atomic<bool>& stop_requested);
 
   ~Trainer();  ///< a run that did not come to its end is recorded as failed
 
-  /// Collective: all steps. Throws LibraryError, naming the step, if the loss or the gradient is no longer finite.
-  void run();
+  /// Collective: all steps that are left; `requeue` if a requested stop came before the last. Throws InputError, naming
+  /// the step, if the loss or the gradient is no longer finite.
+  ExitCode run();
 
  private:
   bool leads() const { return communicator_.rank() == 0; }
@@ -40,9 +45,11 @@ class Trainer {
   void report(const StepMetrics& metrics);
   void validate(std::int64_t step);
   bool validates_after(std::int64_t step) const;
+  Manifest checkpoint_facts() const;
+  void save_checkpoint(std::int64_t step);
   void count_collectives(const comm::Counters& before);
   trace::Summary summary() const;
-  void finish();
+  void finish(std::int64_t last_step);
   void print(const std::string& line);
   double flops_per_step() const;
   std::int64_t largest(std::int64_t value) const;
@@ -56,6 +63,9 @@ class Trainer {
   std::unique_ptr<ValidationStream> validation_;
   std::int64_t base_rss_bytes_;
   std::optional<TrainingRank> rank_;
+  std::optional<Checkpoints> checkpoints_;
+  StopAgreement stop_;
+  std::int64_t first_step_ = 1;
   trace::Recorder recorder_;
   std::optional<TraceSink> trace_;
 

@@ -50,9 +50,9 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
   exec::run_plan(plan_, executor_);
   result.duration_ns = now_ns() - result.start_ns;
 
-  const auto* loss = static_cast<const double*>(bytes_of(plan_.loss));
-  const std::span<const std::int64_t, exact_sum_words> norm(static_cast<const std::int64_t*>(bytes_of(plan_.norm)),
-                                                            exact_sum_words);
+  const auto* loss = reinterpret_cast<const double*>(bytes_of(plan_.loss).data());
+  const std::span<const std::int64_t, exact_sum_words> norm(
+      reinterpret_cast<const std::int64_t*>(bytes_of(plan_.norm).data()), exact_sum_words);
   result.valid_tokens = loss[1];
   result.loss = loss[0] / loss[1];
   result.grad_norm = loss[1] > 0 ? std::sqrt(kernels::value_of(norm)) / loss[1] : 0;
@@ -63,17 +63,21 @@ std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
   const exec::StepContext now = context(0, 0, batch);
   executor_.begin_step(evaluation_, now, nullptr);
   exec::run_plan(evaluation_, executor_);
-  const auto* loss = static_cast<const double*>(bytes_of(evaluation_.loss));
+  const auto* loss = reinterpret_cast<const double*>(bytes_of(evaluation_.loss).data());
   return {loss[0], loss[1]};
 }
 
-const void* TrainingRank::bytes_of(plan::BufferId buffer) {
+std::span<std::byte> TrainingRank::bytes_of(plan::BufferId buffer) {
   const plan::Buffer& b = plan_.buffers[buffer.value];
-  return arena_.at(b.offset_bytes, b.size_bytes);
+  return {arena_.at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
 }
 
-const void* TrainingRank::parameter_shard(std::uint32_t unit) { return bytes_of(plan_.units[unit].parameter_shard); }
+const void* TrainingRank::parameter_shard(std::uint32_t unit) {
+  return bytes_of(plan_.units[unit].parameter_shard).data();
+}
 
-const void* TrainingRank::gradient_shard(std::uint32_t unit) { return bytes_of(plan_.units[unit].gradient_shard); }
+const void* TrainingRank::gradient_shard(std::uint32_t unit) {
+  return bytes_of(plan_.units[unit].gradient_shard).data();
+}
 
 }  // namespace foreshard::train

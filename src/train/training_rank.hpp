@@ -44,10 +44,11 @@ class TrainingRank {
   const void* parameter_shard(std::uint32_t unit);
   /// The same of the gradient of the last step: summed over tokens, not yet divided or clipped.
   const void* gradient_shard(std::uint32_t unit);
+  /// A buffer of the training plan in the arena, between two steps.
+  std::span<std::byte> bytes_of(plan::BufferId buffer);
 
  private:
   exec::StepContext context(std::int64_t step, double learning_rate, const Batch& batch) const;
-  const void* bytes_of(plan::BufferId buffer);
 
   comm::Communicator& communicator_;
   std::uint64_t seed_;

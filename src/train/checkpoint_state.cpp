@@ -1,0 +1,98 @@
+#include "train/checkpoint_state.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace foreshard::train {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors is little-endian");
+
+constexpr std::size_t alignment = 64;  // of the first buffer in the file
+
+bool carries_state(const plan::Buffer& buffer) {
+  return buffer.persistent &&
+         (buffer.memory == plan::MemoryClass::parameters || buffer.memory == plan::MemoryClass::optimizer);
+}
+
+/// safetensors' name of a type; bytes where it is none of ours.
+const char* type_name(std::int64_t element_bytes) {
+  return element_bytes == 4 ? "F32" : element_bytes == 8 ? "F64" : "U8";
+}
+
+nlohmann::ordered_json entry_of(const plan::Plan& plan, const plan::Buffer& buffer, std::int64_t begin) {
+  const std::int64_t element_bytes = size_bytes(plan.dtype);
+  return {{"dtype", type_name(element_bytes)},
+          {"shape", {element_bytes >= 4 ? buffer.size_bytes / element_bytes : buffer.size_bytes}},
+          {"data_offsets", {begin, begin + buffer.size_bytes}}};
+}
+
+/// Length, then JSON, padded with spaces so that the first buffer is aligned.
+std::string header_of(const plan::Plan& plan) {
+  nlohmann::ordered_json json{{"__metadata__", {{"format", "foreshard-state"}, {"version", "1"}}}};
+  std::int64_t begin = 0;
+  for (const StateBuffer& state : state_of(plan)) {
+    const plan::Buffer& buffer = plan.buffers[state.buffer.value];
+    json[state.name] = entry_of(plan, buffer, begin);
+    begin += buffer.size_bytes;
+  }
+  std::string text = json.dump();
+  text.resize((sizeof(std::uint64_t) + text.size() + alignment - 1) / alignment * alignment - sizeof(std::uint64_t),
+              ' ');
+  const std::uint64_t length = text.size();
+  std::string header(sizeof(length), '\0');
+  std::memcpy(header.data(), &length, sizeof(length));
+  return header + text;
+}
+
+}  // namespace
+
+std::vector<StateBuffer> state_of(const plan::Plan& plan) {
+  std::vector<StateBuffer> state;
+  std::map<std::string, int> counts;
+  for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
+    const plan::Buffer& buffer = plan.buffers[i];
+    if (!carries_state(buffer)) continue;
+    const std::string unit = buffer.unit.valid() ? plan.unit_names[buffer.unit.value] : "run";
+    const std::string kind = fmt::format("{}.{}", unit, name_of(buffer.memory));
+    state.push_back({fmt::format("{}.{}", kind, counts[kind]++), {i}});
+  }
+  return state;
+}
+
+std::string state_file_name(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
+
+FileEntry write_state(const std::filesystem::path& path, TrainingRank& rank, const WritePoint& at) {
+  DurableFile file(path);
+  at("file made");
+  const std::string header = header_of(rank.plan());
+  file.write(std::as_bytes(std::span(header)));
+  at("header written");
+  for (const StateBuffer& state : state_of(rank.plan())) {
+    file.write(rank.bytes_of(state.buffer));
+    at(state.name + " written");
+  }
+  FileEntry entry = file.close();
+  at("file on disk");
+  return entry;
+}
+
+void read_state(const std::filesystem::path& folder, const FileEntry& entry, TrainingRank& rank) {
+  VerifiedFile file(folder, entry);
+  const std::string expected = header_of(rank.plan());
+  std::string header(expected.size(), '\0');
+  file.read(std::as_writable_bytes(std::span(header)));
+  if (header != expected)
+    throw InputError(ExitCode::bad_input, fmt::format("{} is not whole: its header is not the one of this run's shards",
+                                                      (folder / entry.name).string()));
+  for (const StateBuffer& state : state_of(rank.plan())) file.read(rank.bytes_of(state.buffer));
+  file.close();
+}
+
+}  // namespace foreshard::train

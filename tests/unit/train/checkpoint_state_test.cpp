@@ -1,0 +1,113 @@
+#include "train/checkpoint_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "temporary_folder.hpp"
+
+namespace foreshard::train {
+namespace {
+
+/// One rank of its own, with `width`.
+class OneRank {
+ public:
+  explicit OneRank(std::int64_t width)
+      : rank_({.model = {.layers = 2, .width = width, .heads = 2, .vocab_size = 33, .max_seq_len = 8},
+               .batch = {.batch = 1, .seq = 8}},
+              DType::f32, 3, *communicators_[0], *kernels_, {}, {}) {}
+  TrainingRank* operator->() { return &rank_; }
+  TrainingRank& operator*() { return rank_; }
+
+  /// Gives each byte of the state a value of its own.
+  void fill(int first) {
+    for (const StateBuffer& state : state_of(rank_.plan()))
+      for (std::byte& byte : rank_.bytes_of(state.buffer)) byte = static_cast<std::byte>(first++);
+  }
+  std::vector<std::byte> state() {
+    std::vector<std::byte> all;
+    for (const StateBuffer& state : state_of(rank_.plan()))
+      std::ranges::copy(rank_.bytes_of(state.buffer), std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  std::vector<std::unique_ptr<comm::Communicator>> communicators_ = comm::make_local(1);
+  std::unique_ptr<kernels::Backend> kernels_ = kernels::make_cpu();
+  TrainingRank rank_;
+};
+
+const WritePoint nowhere = [](std::string_view) {};
+
+TEST(CheckpointState, IsParametersAndMomentsOfEachUnitByName) {
+  OneRank rank(8);
+  std::vector<std::string> names;
+  for (const StateBuffer& state : state_of(rank->plan())) names.push_back(state.name);
+  ASSERT_EQ(names.size(), 9u);
+  EXPECT_EQ(names[0], "root.parameters.0");
+  EXPECT_EQ(names[4], "u0.optimizer.0");
+  EXPECT_EQ(names[8], "u1.optimizer.1");
+}
+
+TEST(CheckpointState, ComesBackToTheByte) {
+  const TemporaryFolder dir;
+  OneRank saved(8), loaded(8);
+  saved.fill(1);
+  const FileEntry entry = write_state(dir / "rank-00000.safetensors", *saved, nowhere);
+  loaded.fill(77);
+  read_state(dir.path(), entry, *loaded);
+  EXPECT_TRUE(loaded.state() == saved.state());
+}
+
+/// As a reader of safetensors that is not ours would see it.
+TEST(CheckpointState, IsAWellFormedSafetensorsFile) {
+  const TemporaryFolder dir;
+  OneRank rank(8);
+  rank.fill(5);
+  const std::string text = (write_state(dir / "f", *rank, nowhere), text_of(dir / "f"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, text.data(), 8);
+  EXPECT_EQ((8 + length) % 64, 0u);
+  const auto header = nlohmann::ordered_json::parse(text.substr(8, length));
+  std::int64_t end = 0;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    EXPECT_EQ(entry["dtype"], "F32");
+    EXPECT_EQ(entry["data_offsets"][0], end) << "no holes";
+    end = entry["data_offsets"][1];
+    EXPECT_EQ(entry["shape"][0].get<std::int64_t>() * 4, end - entry["data_offsets"][0].get<std::int64_t>());
+  }
+  EXPECT_EQ(8 + length + static_cast<std::size_t>(end), text.size());
+  const auto state = rank.state();
+  EXPECT_EQ(std::memcmp(text.data() + 8 + length, state.data(), state.size()), 0);
+}
+
+std::int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "VmHWM:") continue;
+    std::int64_t kibibytes = 0;
+    status >> kibibytes;
+    return kibibytes * 1024;
+  }
+  return 0;
+}
+
+TEST(CheckpointState, NeedsNoMemoryOfItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer keeps notes of every byte that is read";
+#endif
+  const TemporaryFolder dir;
+  OneRank rank(512);
+  rank.fill(9);  // all of it is resident now
+  const std::int64_t before = peak_resident_bytes();
+  const FileEntry entry = write_state(dir / "f", *rank, nowhere);
+  read_state(dir.path(), entry, *rank);
+  ASSERT_GT(entry.size_bytes, 64 << 20);
+  ASSERT_GT(before, entry.size_bytes);
+  EXPECT_LE(peak_resident_bytes() - before, 4 << 20);
+}
+
+}  // namespace
+}  // namespace foreshard::train
