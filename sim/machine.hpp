@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.hpp"
 #include "model/operator.hpp"
 
 namespace foreshard::sim {
@@ -29,6 +30,7 @@ struct KernelTable {
   int busy_cores = 1;
   std::vector<KernelPoint> points;  ///< at least one
   std::string source;
+  DType dtype = DType::f32;  ///< of its first operand
 };
 
 /// One measured collective: the size of the whole (unsharded) buffer, and the time until its last member has returned.

@@ -95,6 +95,13 @@ OpKind kind_of(const Node& node) {
   node.fail("the name of an op, such as 'linear' or 'all_gather'");
 }
 
+DType dtype_of(const Node& node) {
+  const std::string name = node.text();
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    if (name_of(dtype) == name) return dtype;
+  node.fail("one of f32, f64, bf16, f16");
+}
+
 const Column& column_of(const Node& node) {
   const std::string name = node.text();
   for (const Column& column : columns)
@@ -113,11 +120,9 @@ KernelPoint read_point(const Node& node, const std::vector<Node>& names) {
 }
 
 KernelTable read_kernel(const Node& node) {
-  KernelTable table{kind_of(node.at("kind")),
-                    node.at("accumulate").flag(),
-                    node.at("busy_cores").count(),
-                    {},
-                    node.at("source").text()};
+  KernelTable table{kind_of(node.at("kind")),      node.at("accumulate").flag(),
+                    node.at("busy_cores").count(), {},
+                    node.at("source").text(),      node.has("dtype") ? dtype_of(node.at("dtype")) : DType::f32};
   const Node columns_node = node.at("columns"), points = node.at("points");
   const auto names = columns_node.items();
   for (const Node& point : points.items()) table.points.push_back(read_point(point, names));
@@ -187,6 +192,7 @@ Json json_of(const KernelTable& table) {
   Json json{{"kind", model::name_of(table.kind)}, {"accumulate", table.accumulate},
             {"busy_cores", table.busy_cores},     {"source", table.source},
             {"columns", Json::array()},           {"points", Json::array()}};
+  if (table.dtype != DType::f32) json["dtype"] = name_of(table.dtype);
   const auto used = columns_in_use(table);
   for (const Column& column : used) json["columns"].push_back(column.name);
   json["columns"].push_back("seconds");

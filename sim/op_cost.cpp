@@ -18,14 +18,13 @@ cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int rank
   return {members, std::min(members, ranks_per_node)};
 }
 
-/// The type of the numbers an op works on: of what it reads, or else writes.
+}  // namespace
+
 DType type_of(const plan::Plan& plan, const plan::Op& op) {
   const auto inputs = plan.inputs(op), outputs = plan.outputs(op);
   if (!inputs.empty()) return inputs.front().dtype;
   return outputs.empty() ? plan.dtype : outputs.front().dtype;
 }
-
-}  // namespace
 
 std::size_t OpCost::KeyHash::operator()(const Key& key) const {
   const Sizes& s = key.sizes;
@@ -52,7 +51,8 @@ Demand OpCost::estimate(const plan::Op& op) { return op.group == plan::GroupKind
 Demand OpCost::kernel(const plan::Op& op) {
   const int busy_cores = std::min(machine_.cores, layout_.ranks_per_node);
   std::string source;
-  const double seconds = cost::kernel_seconds(machine_, op.kind, op.accumulate, op.sizes, busy_cores, &source);
+  const double seconds =
+      cost::kernel_seconds(machine_, op.kind, op.accumulate, op.sizes, busy_cores, &source, type_of(plan_, op));
   sources_.insert(std::move(source));
   return {nanoseconds(seconds / cost::team_speed(machine_, layout_.threads)), layout_.threads};
 }

@@ -56,4 +56,7 @@ class OpCost {
   std::set<std::string> sources_;
 };
 
+/// The type of the numbers an op works on: of what it reads, or else writes.
+DType type_of(const plan::Plan& plan, const plan::Op& op);
+
 }  // namespace foreshard::sim

@@ -15,6 +15,7 @@
 #include "base/process_memory.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "trace/writer.hpp"
+#include "train/kernel_choice.hpp"
 #include "train/training_rank.hpp"
 
 namespace foreshard::calibrate {
@@ -29,7 +30,9 @@ class Trainee {
   Trainee(const plan::Settings& settings, comm::Communicator& communicator, int threads)
       : batch_(batch_of(settings)),
         kernels_(kernels::make_cpu()),
-        rank_(settings, DType::f32, seed, communicator, *kernels_, {}, {.threads = threads}) {}
+        rank_(settings, DType::f32, seed, communicator, *kernels_, {}, {.threads = threads}) {
+    train::apply(train::choose_kernels(communicator, rank_.plan(), *kernels_), rank_.plan(), *kernels_);
+  }
 
   std::vector<trace::Event> step() {
     rank_.step(++step_, learning_rate, batch_, &recorder_);
@@ -118,7 +121,8 @@ std::int64_t trace_bytes(const plan::Settings& settings) {
 void replace(std::vector<sim::KernelTable>& tables, std::vector<sim::KernelTable> by) {
   std::erase_if(tables, [&](const sim::KernelTable& old) {
     return std::any_of(by.begin(), by.end(), [&](const sim::KernelTable& table) {
-      return table.kind == old.kind && table.accumulate == old.accumulate && table.busy_cores == old.busy_cores;
+      return table.kind == old.kind && table.accumulate == old.accumulate && table.busy_cores == old.busy_cores &&
+             table.dtype == old.dtype;
     });
   });
   for (sim::KernelTable& table : by) tables.push_back(std::move(table));
@@ -128,6 +132,10 @@ void replace(std::vector<sim::KernelTable>& tables, std::vector<sim::KernelTable
 
 void measure_kernels(sim::Machine& machine, int busy_cores, bool quick) {
   for (const plan::Settings& settings : workouts(quick)) measure_workout(machine, settings, busy_cores, quick);
+  for (plan::Settings settings : workouts(true)) {
+    settings.schedule.precision.parameters = DType::bf16;
+    measure_workout(machine, settings, busy_cores, quick);
+  }
 }
 
 void measure_update(sim::Machine& machine, int ranks) {

@@ -3,21 +3,25 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/op_cost.hpp"
+
 namespace foreshard::calibrate {
 namespace {
 
-using Key = std::tuple<model::OpKind, bool, std::array<std::int64_t, 6>>;
+using Key = std::tuple<model::OpKind, bool, DType, std::array<std::int64_t, 6>>;
 
-Key key_of(const plan::Op& op) {
+Key key_of(const plan::Plan& plan, const plan::Op& op) {
   const model::Sizes& s = op.sizes;
-  return {op.kind, op.accumulate, {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads}};
+  return {op.kind, op.accumulate, sim::type_of(plan, op), {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads}};
 }
 
-sim::KernelTable& table_of(std::vector<sim::KernelTable>& tables, const plan::Op& op, int busy_cores,
+sim::KernelTable& table_of(std::vector<sim::KernelTable>& tables, const plan::Op& op, DType dtype, int busy_cores,
                            const std::string& source) {
   for (sim::KernelTable& table : tables)
-    if (table.kind == op.kind && table.accumulate == op.accumulate && table.busy_cores == busy_cores) return table;
-  tables.push_back({op.kind, op.accumulate, busy_cores, {}, source});
+    if (table.kind == op.kind && table.accumulate == op.accumulate && table.busy_cores == busy_cores &&
+        table.dtype == dtype)
+      return table;
+  tables.push_back({op.kind, op.accumulate, busy_cores, {}, source, dtype});
   return tables.back();
 }
 
@@ -48,13 +52,13 @@ void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, cons
     const bool wanted =
         !only_update || candidate.kind == model::OpKind::adamw || candidate.kind == model::OpKind::grad_norm;
     if (candidate.group != plan::GroupKind::none || seconds_[i].empty() || !wanted) continue;
-    auto& [op, times] = by_size[key_of(plan_.ops[i])];
+    auto& [op, times] = by_size[key_of(plan_, plan_.ops[i])];
     op = {i};
     times.push_back(typical(seconds_[i]));
   }
   for (const auto& [key, entry] : by_size) {
     const plan::Op& op = plan_.ops[entry.first.value];
-    table_of(tables, op, busy_cores, source).points.push_back({op.sizes, mean(entry.second)});
+    table_of(tables, op, sim::type_of(plan_, op), busy_cores, source).points.push_back({op.sizes, mean(entry.second)});
   }
 }
 

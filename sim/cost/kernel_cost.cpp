@@ -21,11 +21,22 @@ double rate(const KernelTable& table, const Shape& shape) {
   return interpolate(known, shape.extents);
 }
 
-std::vector<const KernelTable*> tables_of(const Machine& machine, OpKind kind, bool accumulate) {
-  std::vector<const KernelTable*> same, other;
+/// Those for which `fits` holds, or all if it holds for none.
+template <class Fits>
+std::vector<const KernelTable*> preferred(const std::vector<const KernelTable*>& tables, const Fits& fits) {
+  std::vector<const KernelTable*> fitting;
+  std::copy_if(tables.begin(), tables.end(), std::back_inserter(fitting), fits);
+  return fitting.empty() ? tables : fitting;
+}
+
+/// Of the kind; of its type where there is one, else of f32.
+std::vector<const KernelTable*> tables_of(const Machine& machine, OpKind kind, bool accumulate, DType dtype) {
+  std::vector<const KernelTable*> tables;
   for (const KernelTable& table : machine.kernels)
-    if (table.kind == kind) (table.accumulate == accumulate ? same : other).push_back(&table);
-  return same.empty() ? other : same;
+    if (table.kind == kind) tables.push_back(&table);
+  const bool known = std::any_of(tables.begin(), tables.end(), [=](const KernelTable* t) { return t->dtype == dtype; });
+  tables = preferred(tables, [=](const KernelTable* t) { return t->dtype == (known ? dtype : DType::f32); });
+  return preferred(tables, [=](const KernelTable* t) { return t->accumulate == accumulate; });
 }
 
 /// The tables measured with the nearest numbers of busy cores, at most and at least `busy_cores`; equal at the ends.
@@ -42,8 +53,8 @@ std::pair<const KernelTable*, const KernelTable*> around(const std::vector<const
 }  // namespace
 
 double kernel_seconds(const Machine& machine, OpKind kind, bool accumulate, const Sizes& sizes, int busy_cores,
-                      std::string* source) {
-  const auto tables = tables_of(machine, kind, accumulate);
+                      std::string* source, DType dtype) {
+  const auto tables = tables_of(machine, kind, accumulate, dtype);
   FORESHARD_EXPECT(!tables.empty(), "a machine has a table for every kernel");
   const auto [below, above] = around(tables, busy_cores);
   const Shape shape = shape_of(kind, sizes, accumulate);

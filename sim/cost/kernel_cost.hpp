@@ -5,10 +5,10 @@ namespace foreshard::sim::cost {
 
 /// Duration of a kernel on one core while `busy_cores` cores of the node run kernels: the kernel's work divided by a
 /// rate interpolated in the logarithms of its extents, and between the measured numbers of busy cores; never less than
-/// the machine's floor. A table with the same `accumulate` is preferred to one without. Result in seconds. `source`
-/// receives where the rate comes from.
+/// the machine's floor. Tables of the same `dtype` are preferred to those of f32, then those with the
+/// same `accumulate`. Result in seconds. `source` receives where the rate comes from.
 double kernel_seconds(const Machine& machine, OpKind kind, bool accumulate, const Sizes& sizes, int busy_cores,
-                      std::string* source = nullptr);
+                      std::string* source = nullptr, DType dtype = DType::f32);
 
 /// How many times faster a team of `threads` is than one thread, where the team's cores are its own:
 /// 1 + (threads − 1)·(c·e − 1)/(c − 1), with e the measured efficiency of a team of all c cores.

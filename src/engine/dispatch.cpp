@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/exact_sum.hpp"
+#include "engine/products.hpp"
 
 namespace foreshard::engine {
 namespace {
@@ -59,7 +60,7 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::add_layer_norm:
       return k.layer_norm(rows_of(s), op.scalar, i(0), i(1), i(2), i(3), o(0), o(1), o(2), o(3));
     case OpKind::linear:
-      return linear(op);
+      return k.matmul(*product_of(op), i(0), i(1), i(2), o(0));
     case OpKind::attention:
       return k.attention(attention_of(s), i(0), o(0), o(1));
     case OpKind::gelu:
@@ -75,9 +76,8 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::layer_norm_backward:
       return k.layer_norm_backward(rows_of(s), op.accumulate, i(0), i(1), i(2), i(3), i(4), i(5), o(0), o(1), o(2));
     case OpKind::linear_input_grad:
-      return linear_input_grad(op);
     case OpKind::linear_weight_grad:
-      return linear_weight_grad(op);
+      return k.matmul(*product_of(op), i(0), i(1), {}, o(0));
     case OpKind::linear_bias_grad:
       return k.bias_grad(rows_of(s), op.accumulate, i(0), o(0));
     case OpKind::attention_backward:
@@ -103,26 +103,6 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     default:
       FORESHARD_EXPECT(false, std::string("not a compute op: ") + std::string(name_of(op.kind)));
   }
-}
-
-/// y[rows, cols] = x[rows, inner] · weight[cols, inner]ᵀ + bias.
-void Dispatch::linear(const Op& op) {
-  const Sizes& s = op.sizes;
-  kernels_.matmul({.m = s.rows, .n = s.cols, .k = s.inner, .transpose_b = true}, in(op, 0), in(op, 1), in(op, 2),
-                  out(op, 0));
-}
-
-/// dx[rows, inner] = dy[rows, cols] · weight[cols, inner].
-void Dispatch::linear_input_grad(const Op& op) {
-  const Sizes& s = op.sizes;
-  kernels_.matmul({.m = s.rows, .n = s.inner, .k = s.cols}, in(op, 0), in(op, 1), {}, out(op, 0));
-}
-
-/// d weight[cols, inner] = dy[rows, cols]ᵀ · x[rows, inner].
-void Dispatch::linear_weight_grad(const Op& op) {
-  const Sizes& s = op.sizes;
-  kernels_.matmul({.m = s.cols, .n = s.inner, .k = s.rows, .transpose_a = true, .accumulate = op.accumulate}, in(op, 0),
-                  in(op, 1), {}, out(op, 0));
 }
 
 /// A position table may have more rows than the sequence is long.

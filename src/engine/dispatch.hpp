@@ -20,9 +20,6 @@ class Dispatch {
  private:
   kernels::Const in(const plan::Op& op, std::size_t index);
   kernels::Mut out(const plan::Op& op, std::size_t index);
-  void linear(const plan::Op& op);
-  void linear_input_grad(const plan::Op& op);
-  void linear_weight_grad(const plan::Op& op);
   void embedding_backward(const plan::Op& op);
   void dropout(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void load_batch(const plan::Op& op, const exec::StepContext& context, int micro_batch);

@@ -94,8 +94,6 @@ void Checkpoints::tell() const {
   log_info("resumed      after step {} from {}", resumed_->manifest.step, resumed_->checkpoint.string());
   for (const std::string& line : differences(deciding(resumed_->manifest.config), deciding(facts_.config)))
     log_warn("{}: this run goes on with its own", line);
-  for (const std::string& line : differences(resumed_->manifest.choices, facts_.choices))
-    log_warn("kernel choice {}", line);
 }
 
 bool Checkpoints::due_after(std::int64_t step, std::int64_t last) const {

@@ -37,6 +37,9 @@ class Checkpoints {
   /// Collective: saves below `run_folder` (rank 0's counts), unless it was just saved. Returns its path, on rank 0.
   std::filesystem::path save(std::int64_t step, const std::filesystem::path& run_folder);
 
+  /// What is saved from now on as the run's kernel choices.
+  void set_choices(std::map<std::string, std::string> choices) { facts_.choices = std::move(choices); }
+
   const std::optional<Resumed>& resumed() const { return resumed_; }
 
  private:

@@ -71,9 +71,18 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
                 cpu_options(std::move(on_failure)));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
   first_step_ = checkpoints_->resume() + 1;
+  set_kernel_choices();
   const std::string command = joined(command_line);
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
+}
+
+/// A resumed run goes on with the kernels it began with.
+void Trainer::set_kernel_choices() {
+  const auto& resumed = checkpoints_->resumed();
+  kernel_choices_ = resumed ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), *kernels_);
+  apply(kernel_choices_, rank_->plan(), *kernels_);
+  checkpoints_->set_choices(kernel_choices_);
 }
 
 StreamOptions Trainer::stream_options() const {
@@ -331,6 +340,7 @@ void Trainer::finish(std::int64_t last_step) {
                       {"all_reduce", json_of(s.collectives.all_reduce)}};
   r["plan_hash"] = fmt::format("{:016x}", plan::hash_of(rank_->plan()));
   r["transport"] = communicator_.transport();
+  r["kernel_choices"] = kernel_choices_;
   last_step < settings_.steps ? r.finish(fmt::format("stopped by SIGUSR1 after step {}, checkpoint saved", last_step),
                                          static_cast<int>(ExitCode::requeue))
                               : r.finish("done", 0);

@@ -9,6 +9,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "trace/analysis.hpp"
+#include "train/kernel_choice.hpp"
 #include "train/metrics.hpp"
 #include "train/run_folder.hpp"
 #include "train/stop_request.hpp"
@@ -34,6 +35,7 @@ class Trainer {
 
  private:
   bool leads() const { return communicator_.rank() == 0; }
+  void set_kernel_choices();
   StreamOptions stream_options() const;
   engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure) const;
   void open_run(std::vector<std::string> command_line);
@@ -59,6 +61,7 @@ class Trainer {
   TrainSettings settings_;
   comm::Communicator& communicator_;
   std::unique_ptr<kernels::Backend> kernels_;
+  KernelChoices kernel_choices_;
   std::unique_ptr<TokenStream> data_;
   std::unique_ptr<ValidationStream> validation_;
   std::int64_t base_rss_bytes_;
