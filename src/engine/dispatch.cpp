@@ -72,7 +72,7 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::cross_entropy:
       return k.cross_entropy(rows_of(s), i(0), i(1), o(0), o(1));
     case OpKind::embedding_backward:
-      return k.embedding_backward(embedding_of(s), op.accumulate, i(0), i(1), o(0), o(1));
+      return embedding_backward(op);
     case OpKind::layer_norm_backward:
       return k.layer_norm_backward(rows_of(s), op.accumulate, i(0), i(1), i(2), i(3), i(4), i(5), o(0), o(1), o(2));
     case OpKind::linear_input_grad:

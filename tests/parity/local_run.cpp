@@ -42,6 +42,14 @@ void collect(train::TrainingRank& rank, int index, bool gradients, Tensors& whol
   }
 }
 
+/// Makes all bytes that nothing has been written to NaN, as any number that is read before it is written must be.
+void poison(train::TrainingRank& rank) {
+  const plan::Plan& plan = rank.plan();
+  for (std::uint32_t id = 0; id < plan.buffers.size(); ++id)
+    if (const plan::Buffer& buffer = plan.buffers[id]; !buffer.persistent)
+      std::ranges::fill(rank.bytes_of({id}), std::byte{0xff});
+}
+
 class Ranks {
  public:
   explicit Ranks(const RunSetup& setup)
@@ -76,6 +84,8 @@ class Ranks {
     if (setup_.before_op) options.before_op = [this, index](const plan::Op& op) { setup_.before_op(index, op); };
     train::TrainingRank rank(setup_.settings, setup_.dtype, setup_.seed, communicator, *kernels, setup_.optimizer,
                              options);
+    poison(rank);
+    communicator.barrier();
     const auto steps = static_cast<std::int64_t>(setup_.learning_rates.size());
     for (std::int64_t step = 1; step <= steps; ++step) {
       const train::Batch batch = rows_of_rank(setup_.batch(step), index, size());
