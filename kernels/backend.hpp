@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -47,11 +48,13 @@ struct Dropout {
   float probability = 0;
   std::uint64_t key = 0, stream = 0, first = 0;
 };
-/// Decoupled weight decay (Loshchilov & Hutter 2019), as torch.optim.AdamW: p −= lr·(decay·p + m̂/(√v̂ + ε)).
-/// Gradients are multiplied by `grad_scale` first.
-struct AdamW {
+/// One optimizer step of `count` parameters, element by element. g is the gradient times `grad_scale`, then cut to
+/// ±clip_value. Each optimizer reads what its formula names; `step` counts updates from 1, for the bias corrections.
+struct Update {
   std::int64_t count = 0, step = 1;
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0, grad_scale = 1;
+  double clip_value = std::numeric_limits<double>::infinity(), momentum = 0;
+  bool nesterov = false;
 };
 
 /// Exact, order-independent sums: fixed-point limbs of 32 bits held in 64-bit words, so that sums of words of many
@@ -106,8 +109,17 @@ class Backend {
   /// result does not depend on how a flat array is cut, if it is cut at multiples of 8.
   virtual void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) = 0;
 
-  /// The gradient is f32, bf16 or f16, the rest f32 (reference: or f64).
-  virtual void adamw(const AdamW&, Const grad, Mut parameter, Mut first_moment, Mut second_moment) = 0;
+  // Updates. The gradient is f32, bf16 or f16, the rest f32 (reference: or f64).
+  /// m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ); p −= lr·(decay·p + m̂/(√v̂ + ε)).
+  /// Decoupled weight decay (Loshchilov & Hutter 2019), as torch.optim.AdamW.
+  virtual void adamw(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment) = 0;
+  /// The same with the decay in the gradient, g += decay·p (Kingma & Ba 2015), as torch.optim.Adam.
+  virtual void adam(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment) = 0;
+  /// g += decay·p, v = momentum·v + g; p −= lr·v, or lr·(g + momentum·v) if `nesterov`; lr·g where velocity is absent.
+  /// As torch.optim.SGD without dampening.
+  virtual void sgd(const Update&, Const grad, Mut parameter, Mut velocity) = 0;
+  /// p −= lr·(decay·p + sign(β₁m + (1 − β₁)g)), then m = β₂m + (1 − β₂)g (Chen et al. 2023, arXiv 2302.06675).
+  virtual void lion(const Update&, Const grad, Mut parameter, Mut moment) = 0;
 };
 
 /// Obvious loops that sum in double: the truth that others are tested against. f32, f64, bf16 and f16.

@@ -49,8 +49,7 @@ void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, cons
   std::map<Key, std::pair<plan::OpId, std::vector<double>>> by_size;
   for (std::uint32_t i = 0; i < plan_.ops.size(); ++i) {
     const plan::Op& candidate = plan_.ops[i];
-    const bool wanted =
-        !only_update || candidate.kind == model::OpKind::adamw || candidate.kind == model::OpKind::grad_norm;
+    const bool wanted = !only_update || model::is_update(candidate.kind) || candidate.kind == model::OpKind::grad_norm;
     if (candidate.group != plan::GroupKind::none || seconds_[i].empty() || !wanted) continue;
     auto& [op, times] = by_size[key_of(plan_, plan_.ops[i])];
     op = {i};

@@ -54,9 +54,16 @@ class Cpu final : public Backend {
   void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) override {
     cpu::add_squares(count, x, sum);
   }
-  void adamw(const AdamW& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
+  void adamw(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
     cpu::adamw(o, grad, parameter, first_moment, second_moment);
   }
+  void adam(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
+    cpu::adam(o, grad, parameter, first_moment, second_moment);
+  }
+  void sgd(const Update& o, Const grad, Mut parameter, Mut velocity) override {
+    cpu::sgd(o, grad, parameter, velocity);
+  }
+  void lion(const Update& o, Const grad, Mut parameter, Mut moment) override { cpu::lion(o, grad, parameter, moment); }
 
  private:
   MatmulRoutes routes_;

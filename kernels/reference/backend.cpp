@@ -50,8 +50,17 @@ class Reference final : public Backend {
   void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) override {
     reference::add_squares(count, x, sum);
   }
-  void adamw(const AdamW& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
+  void adamw(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
     reference::adamw(o, grad, parameter, first_moment, second_moment);
+  }
+  void adam(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
+    reference::adam(o, grad, parameter, first_moment, second_moment);
+  }
+  void sgd(const Update& o, Const grad, Mut parameter, Mut velocity) override {
+    reference::sgd(o, grad, parameter, velocity);
+  }
+  void lion(const Update& o, Const grad, Mut parameter, Mut moment) override {
+    reference::lion(o, grad, parameter, moment);
   }
 };
 

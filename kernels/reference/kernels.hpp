@@ -35,6 +35,9 @@ void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_s
 void cross_entropy_backward(const Rows&, Const logits, Const targets, Const log_sum_exp, Mut dlogits);
 
 void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum);
-void adamw(const AdamW&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
+void adamw(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
+void adam(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
+void sgd(const Update&, Const grad, Mut parameter, Mut velocity);
+void lion(const Update&, Const grad, Mut parameter, Mut moment);
 
 }  // namespace foreshard::kernels::reference

@@ -39,6 +39,14 @@ std::vector<const KernelTable*> tables_of(const Machine& machine, OpKind kind, b
   return preferred(tables, [=](const KernelTable* t) { return t->accumulate == accumulate; });
 }
 
+bool has_table(const Machine& machine, OpKind kind) {
+  return std::ranges::any_of(machine.kernels, [&](const KernelTable& table) { return table.kind == kind; });
+}
+
+/// Words that an update moves for a parameter: it reads and writes the parameter and each moment, and reads the
+/// gradient.
+double words_moved(OpKind update) { return 3 + 2 * model::moment_count(update); }
+
 /// The tables measured with the nearest numbers of busy cores, at most and at least `busy_cores`; equal at the ends.
 std::pair<const KernelTable*, const KernelTable*> around(const std::vector<const KernelTable*>& tables,
                                                          int busy_cores) {
@@ -54,6 +62,10 @@ std::pair<const KernelTable*, const KernelTable*> around(const std::vector<const
 
 double kernel_seconds(const Machine& machine, OpKind kind, bool accumulate, const Sizes& sizes, int busy_cores,
                       std::string* source, DType dtype) {
+  if (model::is_update(kind) && kind != OpKind::adamw && !has_table(machine, kind))
+    return std::max(machine.kernel_floor_s.value,
+                    words_moved(kind) / words_moved(OpKind::adamw) *
+                        kernel_seconds(machine, OpKind::adamw, accumulate, sizes, busy_cores, source));
   const auto tables = tables_of(machine, kind, accumulate, dtype);
   FORESHARD_EXPECT(!tables.empty(), "a machine has a table for every kernel");
   const auto [below, above] = around(tables, busy_cores);

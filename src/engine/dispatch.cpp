@@ -98,10 +98,9 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
       return retain(op);
     case OpKind::grad_norm:
       return grad_norm(op);
-    case OpKind::adamw:
-      return adamw(op, context);
     default:
-      FORESHARD_EXPECT(false, std::string("not a compute op: ") + std::string(name_of(op.kind)));
+      FORESHARD_EXPECT(is_update(op.kind), std::string("not a compute op: ") + std::string(name_of(op.kind)));
+      return update(op, context);
   }
 }
 
@@ -172,27 +171,48 @@ double Dispatch::gradient_scale(const Op& op, const exec::StepContext& context) 
   return clip / tokens;
 }
 
-/// This rank's shard, piece by piece: parameters of two or more dimensions decay.
-void Dispatch::adamw(const Op& op, const exec::StepContext& context) {
+/// This rank's shard, parameter by parameter.
+void Dispatch::update(const Op& op, const exec::StepContext& context) {
   const plan::FlatParameter& flat = plan_.units[op.unit.value];
   const std::int64_t begin = flat.shard_elements * plan_.mesh.shard_index(rank_), end = begin + flat.shard_elements;
-  kernels::AdamW step{.step = context.step,
-                      .learning_rate = context.learning_rate,
-                      .beta1 = context.beta1,
-                      .beta2 = context.beta2,
-                      .epsilon = context.epsilon,
-                      .grad_scale = gradient_scale(op, context)};
+  kernels::Update update{.step = context.step,
+                         .beta1 = context.beta1,
+                         .beta2 = context.beta2,
+                         .epsilon = context.epsilon,
+                         .grad_scale = gradient_scale(op, context),
+                         .momentum = context.momentum,
+                         .nesterov = context.nesterov};
   for (const plan::FlatPiece& piece : flat.pieces) {
     const std::int64_t from = std::max(begin, piece.offset), to = std::min(end, piece.offset + piece.elements);
     if (from >= to) continue;
-    const std::int64_t offset_bytes = (from - begin) * size_bytes(plan_.dtype);
-    const auto part = [&](auto operand) {
-      operand.data = const_cast<std::byte*>(static_cast<const std::byte*>(operand.data)) + offset_bytes;
-      return operand;
-    };
-    step.count = to - from;
-    step.weight_decay = piece.decays ? context.weight_decay : 0;
-    kernels_.adamw(step, part(in(op, 0)), part(out(op, 0)), part(out(op, 1)), part(out(op, 2)));
+    const exec::ParameterRule& rule = context.rules[piece.parameter.value];
+    update.count = to - from;
+    update.learning_rate = context.learning_rate * rule.learning_rate_scale;
+    update.weight_decay = rule.weight_decay;
+    update_piece(op, update, from - begin);
+  }
+}
+
+/// Elements [first, first + count) of the shard.
+void Dispatch::update_piece(const Op& op, const kernels::Update& update, std::int64_t first) {
+  const auto part = [&](auto operand) {
+    operand.data =
+        const_cast<std::byte*>(static_cast<const std::byte*>(operand.data)) + first * size_bytes(operand.dtype);
+    return operand;
+  };
+  const kernels::Const grad = part(in(op, 0));
+  const auto o = [&](std::size_t index) { return part(out(op, index)); };
+  switch (op.kind) {
+    case OpKind::adamw:
+      return kernels_.adamw(update, grad, o(0), o(1), o(2));
+    case OpKind::adam:
+      return kernels_.adam(update, grad, o(0), o(1), o(2));
+    case OpKind::lion:
+      return kernels_.lion(update, grad, o(0), o(1));
+    case OpKind::sgd_momentum:
+      return kernels_.sgd(update, grad, o(0), o(1));
+    default:
+      return kernels_.sgd(update, grad, o(0), {});
   }
 }
 

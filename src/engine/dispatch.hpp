@@ -27,7 +27,8 @@ class Dispatch {
   void cast_shard(const plan::Op& op);
   void retain(const plan::Op& op);
   void grad_norm(const plan::Op& op);
-  void adamw(const plan::Op& op, const exec::StepContext& context);
+  void update(const plan::Op& op, const exec::StepContext& context);
+  void update_piece(const plan::Op& op, const kernels::Update& update, std::int64_t first);
   double gradient_scale(const plan::Op& op, const exec::StepContext& context);
 
   const plan::Plan& plan_;

@@ -4,11 +4,19 @@
 
 namespace foreshard::exec {
 
+/// How the optimizer treats one parameter.
+struct ParameterRule {
+  double learning_rate_scale = 1;
+  double weight_decay = 0;
+};
+
 /// What varies from step to step. Ops read it; the plan does not change.
 struct StepContext {
-  std::int64_t step = 1;          ///< counted from 1; AdamW's bias corrections follow from it
+  std::int64_t step = 1;          ///< counted from 1; bias corrections follow from it
   std::uint64_t dropout_key = 0;  ///< differs by step and rank
-  double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0;
+  bool nesterov = false;
+  std::span<const ParameterRule> rules;           ///< by ParameterId
   double max_norm = 1.0;                          ///< clip the global gradient norm to this; 0 = never
   std::span<const std::int32_t> tokens, targets;  ///< all micro-batches of this rank; target −1 = ignored
 };

@@ -16,7 +16,7 @@ constexpr std::string_view names[] = {
     "add_layer_norm",
     // made by scheduling
     "load_batch", "zero_fill", "all_gather", "cast_shard", "retain", "reduce_scatter", "all_reduce", "grad_norm",
-    "sum_norm", "sum_loss", "adamw"};
+    "sum_norm", "sum_loss", "adamw", "adam", "sgd", "sgd_momentum", "lion"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -36,6 +36,13 @@ std::string_view name_of(OpKind kind) { return names[static_cast<std::size_t>(ki
 std::optional<OpKind> find_op_kind(std::string_view name) {
   const auto found = std::ranges::find(names, name);
   return found == std::end(names) ? std::nullopt : std::optional(static_cast<OpKind>(found - std::begin(names)));
+}
+
+bool is_update(OpKind kind) { return kind >= OpKind::adamw && kind <= OpKind::lion; }
+
+int moment_count(OpKind update) {
+  if (update == OpKind::adamw || update == OpKind::adam) return 2;
+  return update == OpKind::sgd_momentum || update == OpKind::lion ? 1 : 0;
 }
 
 double flops(OpKind kind, const Sizes& s) {
@@ -72,7 +79,14 @@ double flops(OpKind kind, const Sizes& s) {
     case OpKind::grad_norm:
       return 2 * static_cast<double>(s.rows);
     case OpKind::adamw:
+    case OpKind::adam:
       return 14 * static_cast<double>(s.rows);
+    case OpKind::sgd:
+      return 5 * static_cast<double>(s.rows);
+    case OpKind::sgd_momentum:
+      return 7 * static_cast<double>(s.rows);
+    case OpKind::lion:
+      return 11 * static_cast<double>(s.rows);
     default:
       return 0;
   }

@@ -37,10 +37,16 @@ enum class OpKind : std::uint8_t {
   retain,          ///< rows elements kept; whole -> this rank's part of it among its inner group
   reduce_scatter,  ///< rows elements of the whole; whole -> shard
   all_reduce,      ///< rows; x -> sum over the group
-  grad_norm,       ///< rows; gradient shard -> exact sum of squares (accumulating)
+  grad_norm,       ///< rows; gradient shard -> words of its norm (accumulating; scalar = which norm)
   sum_norm,        ///< rows words of the exact sum; x -> sum over the group, in place
   sum_loss,        ///< rows words; loss of this rank -> loss and count over all ranks
-  adamw,           ///< rows; gradient, sums -> parameter, first moment, second moment (in place)
+  // Updates of a shard by its optimizer. rows; gradient, norm, loss -> parameter and the optimizer's moments (in
+  // place).
+  adamw,         ///< first moment, second moment
+  adam,          ///< first moment, second moment
+  sgd,           ///< none
+  sgd_momentum,  ///< velocity
+  lion,          ///< moment
   count_
 };
 
@@ -48,6 +54,10 @@ enum class OpKind : std::uint8_t {
 std::string_view name_of(OpKind kind);
 /// The kind of that name; none if there is none.
 std::optional<OpKind> find_op_kind(std::string_view name);
+
+/// Whether a kind is an optimizer's update, and how many moments of the parameter's size it keeps.
+bool is_update(OpKind kind);
+int moment_count(OpKind update);
 
 /// Extents an operator works on; a kind uses those that its line in OpKind names, the others are 0.
 struct Sizes {

@@ -49,6 +49,7 @@ struct ScheduleOptions {
   Recompute recompute;
   Precision precision;
   std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
+  OpKind update = OpKind::adamw;  ///< the optimizer, by the kind of its ops
 };
 
 inline const Precision& precision_of(const ScheduleOptions& options, UnitId unit) {

@@ -41,17 +41,18 @@ Builder::Builder(const model::Graph& graph, std::vector<FlatParameter> units, co
   plan.micro_batches = options.micro_batches;
   plan.micro_batch_tokens = graph[graph.tokens].elements;
   plan.parameters = graph.parameter_count();
-  add_persistent_buffers(graph);
+  add_persistent_buffers(graph, options);
 }
 
-void Builder::add_persistent_buffers(const model::Graph& graph) {
+void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options) {
+  const int moments = model::moment_count(options.update);
   for (std::uint32_t u = 0; u < unit_count(); ++u) {
     FlatParameter& flat = plan.units[u];
     const std::int64_t bytes = flat.shard_elements * size_bytes(plan.dtype);
     flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u});
     flat.gradient_shard = persistent(bytes, MemoryClass::gradients, {u});
-    flat.first_moment = persistent(bytes, MemoryClass::optimizer, {u});
-    flat.second_moment = persistent(bytes, MemoryClass::optimizer, {u});
+    if (moments > 0) flat.first_moment = persistent(bytes, MemoryClass::optimizer, {u});
+    if (moments > 1) flat.second_moment = persistent(bytes, MemoryClass::optimizer, {u});
   }
   tokens = persistent(graph[graph.tokens].elements * size_bytes(DType::i32), MemoryClass::batch);
   targets = persistent(graph[graph.targets].elements * size_bytes(DType::i32), MemoryClass::batch);

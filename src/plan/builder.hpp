@@ -46,7 +46,7 @@ class Builder {
   BufferId tokens, targets, local_loss;
 
  private:
-  void add_persistent_buffers(const model::Graph& graph);
+  void add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options);
   BufferId persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit = {});
 };
 

@@ -14,7 +14,6 @@ namespace foreshard::plan {
 struct FlatPiece {
   model::ParameterId parameter;
   std::int64_t offset = 0, elements = 0;
-  bool decays = false;  ///< weight decay applies: parameters of two or more dimensions
 };
 
 /// A unit's parameters side by side, padded with zeros so that all F shards are equal multiples of 64 bytes.
@@ -25,7 +24,7 @@ struct FlatParameter {
   std::int64_t shard_elements = 0;
   DType gathered = DType::f32;  ///< type of the whole parameters and of what is computed with them
   DType reduced = DType::f32;   ///< type of the whole gradient; shards have the plan's type
-  BufferId parameter_shard, gradient_shard, first_moment, second_moment;
+  BufferId parameter_shard, gradient_shard, first_moment, second_moment;  ///< moments: as many as the optimizer keeps
 };
 
 /// Part of a step with a fixed list of ops. A step is `only`, or first, middle (k − 2 times), last; then update.

@@ -43,7 +43,7 @@ class Scheduler {
     if (k > 1) micro_batch(Segment::Name::first, true, false);
     if (k > 2) micro_batch(Segment::Name::middle, false, false);
     if (k > 1) micro_batch(Segment::Name::last, false, true);
-    schedule_update(build_);
+    schedule_update(build_, options_.update);
     return std::move(build_.plan);
   }
 

@@ -33,16 +33,16 @@ OpId sum_norm(Builder& build, OpId last_norm) {
                   std::array{build.words(build.plan.norm, exact_sum_words, DType::i64, true)}, {&wait, 1});
 }
 
-OpId adamw(Builder& build, UnitId unit, std::span<const Wait> waits) {
+OpId update(Builder& build, OpKind kind, UnitId unit, std::span<const Wait> waits) {
   const FlatParameter& flat = build.plan.units[unit.value];
   const std::int64_t n = flat.shard_elements;
+  const std::array outputs{build.write(flat.parameter_shard, n), build.write(flat.first_moment, n),
+                           build.write(flat.second_moment, n)};
   return build.op(
-      {.kind = OpKind::adamw, .phase = Phase::update, .unit = unit, .sizes = {.rows = n}},
+      {.kind = kind, .phase = Phase::update, .unit = unit, .sizes = {.rows = n}},
       std::array{build.read(flat.gradient_shard, n), build.words(build.plan.norm, exact_sum_words, DType::i64, false),
                  build.words(build.plan.loss, 2, DType::f64, false)},
-      std::array{build.write(flat.parameter_shard, n), build.write(flat.first_moment, n),
-                 build.write(flat.second_moment, n)},
-      waits);
+      std::span(outputs).first(1 + static_cast<std::size_t>(model::moment_count(kind))), waits);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ OpId sum_loss(Builder& build, OpId after_loss) {
                   std::array{build.words(build.plan.loss, 2, DType::f64, true)}, {&wait, 1});
 }
 
-void schedule_update(Builder& build) {
+void schedule_update(Builder& build, OpKind kind) {
   build.begin_segment(Segment::Name::update);
   OpId last_norm = begin_norm(build);
   std::vector<Wait> sums{after(sum_loss(build, last_norm))};
@@ -66,7 +66,7 @@ void schedule_update(Builder& build) {
   last_norm = grad_norm(build, model::root_unit);
   if (build.plan.mesh.shard_degree() > 1) sums.push_back(after(sum_norm(build, last_norm)));
   for (std::uint32_t unit = 0; unit < build.unit_count(); ++unit) {
-    build.mark(Wait::On::updated, {unit}, adamw(build, {unit}, sums));
+    build.mark(Wait::On::updated, {unit}, update(build, kind, {unit}, sums));
     sums.clear();
   }
   build.end_segment();

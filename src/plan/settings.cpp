@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "plan/settings_optimizer.hpp"
 #include "plan/settings_parallel.hpp"
 #include "plan/settings_precision.hpp"
 #include "plan/settings_recompute.hpp"
@@ -69,6 +70,7 @@ void add_plan_keys(Config& config) {
   add_parallel_keys(config);
   add_recompute_keys(config);
   add_precision_keys(config);
+  add_optimizer_keys(config);
 }
 
 Settings read_settings(const Config& config, int world_size) {
@@ -84,6 +86,7 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule = std::move(parallel.schedule);
   settings.schedule.precision = read_precision(config);
   settings.schedule.recompute = read_recompute(config, problems);
+  settings.schedule.update = read_optimizer(config, problems);
   settings.schedule.micro_batches = read_micro_batches(config, settings.batch.batch, world_size, problems);
   if (problems.empty()) return settings;
   throw InputError(ExitCode::usage,

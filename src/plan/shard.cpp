@@ -23,7 +23,7 @@ FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int sh
     const model::Parameter& parameter = graph.parameters[id.value];
     flat.gathered = graph[parameter.value].dtype;
     flat.reduced = parameter.gradient;
-    flat.pieces.push_back({id, flat.elements, parameter.elements(), parameter.shape.size() >= 2});
+    flat.pieces.push_back({id, flat.elements, parameter.elements()});
     flat.elements += parameter.elements();
   }
   flat.shard_elements = round_up((flat.elements + shard_degree - 1) / shard_degree, alignment_of(graph, flat));

@@ -34,10 +34,11 @@ void add_train_keys(Config& config) {
   config.add("train.steps", 100, "optimizer steps", {.unit = "steps", .min = 1});
   config.add("train.seed", 1234, "decides initial values, dropout and shuffling");
   config.add("train.max_norm", 1.0, "clip the global gradient norm to this; 0 = never", {.min = 0});
-  config.add("optimizer.name", std::string("adamw"), "optimizer", {.choices = {"adamw"}});
-  config.add("optimizer.beta1", 0.9, "decay of the first moment", {.min = 0, .max = 1});
-  config.add("optimizer.beta2", 0.95, "decay of the second moment", {.min = 0, .max = 1});
+  config.add("optimizer.beta1", 0.9, "decay of the first moment (of lion: in the direction)", {.min = 0, .max = 1});
+  config.add("optimizer.beta2", 0.95, "decay of the second moment (of lion: of its only one; its paper has 0.99)",
+             {.min = 0, .max = 1});
   config.add("optimizer.eps", 1e-8, "added to the root of the second moment", {.min = 0});
+  config.add("optimizer.nesterov", false, "sgd looks ahead along its velocity");
   config.add("optimizer.weight_decay", 0.1, "of parameters with two or more dimensions", {.min = 0});
   add_lr_keys(config);
   config.add("data.path", std::string(), "training shards (glob), as foreshard-data makes them");
@@ -70,7 +71,9 @@ TrainSettings read_train_settings(const Config& config) {
                  .beta2 = config.get<double>("optimizer.beta2"),
                  .epsilon = config.get<double>("optimizer.eps"),
                  .weight_decay = config.get<double>("optimizer.weight_decay"),
-                 .max_norm = config.get<double>("train.max_norm")};
+                 .max_norm = config.get<double>("train.max_norm"),
+                 .momentum = config.get<double>("optimizer.momentum"),
+                 .nesterov = config.get<bool>("optimizer.nesterov")};
   s.schedule = read_lr_schedule(config, s.steps);
   s.data_path = config.get<std::string>("data.path");
   s.validation_path = config.get<std::string>("data.val_path");

@@ -11,6 +11,17 @@
 #include "train/initial_values.hpp"
 
 namespace foreshard::train {
+namespace {
+
+/// Parameters of two or more dimensions decay, gains and biases do not.
+std::vector<exec::ParameterRule> rules_of(const model::Graph& graph, const OptimizerSettings& optimizer) {
+  std::vector<exec::ParameterRule> rules;
+  for (const model::Parameter& parameter : graph.parameters)
+    rules.push_back({.weight_decay = parameter.shape.size() >= 2 ? optimizer.weight_decay : 0});
+  return rules;
+}
+
+}  // namespace
 
 TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed,
                            comm::Communicator& communicator, kernels::Backend& kernels,
@@ -19,6 +30,7 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       seed_(seed),
       optimizer_(optimizer),
       graph_(model::build_gpt(settings.model, settings.batch, dtype)),
+      rules_(rules_of(graph_, optimizer)),
       plan_(plan::build_plan(graph_, settings.mesh, settings.schedule)),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
       arena_(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),
@@ -37,7 +49,9 @@ exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate,
           .beta1 = optimizer_.beta1,
           .beta2 = optimizer_.beta2,
           .epsilon = optimizer_.epsilon,
-          .weight_decay = optimizer_.weight_decay,
+          .momentum = optimizer_.momentum,
+          .nesterov = optimizer_.nesterov,
+          .rules = rules_,
           .max_norm = optimizer_.max_norm,
           .tokens = batch.tokens,
           .targets = batch.targets};

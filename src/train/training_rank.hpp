@@ -13,6 +13,8 @@ namespace foreshard::train {
 struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double max_norm = 1.0;  ///< 0: no clipping
+  double momentum = 0;
+  bool nesterov = false;
 };
 
 /// What one step achieved, the same on all ranks but for the times.
@@ -54,6 +56,7 @@ class TrainingRank {
   std::uint64_t seed_;
   OptimizerSettings optimizer_;
   model::Graph graph_;
+  std::vector<exec::ParameterRule> rules_;
   plan::Plan plan_, evaluation_;
   engine::Arena arena_;
   engine::CpuExecutor executor_;

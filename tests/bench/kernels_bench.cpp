@@ -273,7 +273,7 @@ BENCHMARK(add_squares)->Arg(1 << 18)->Arg(1 << 24);
 void adamw(State& state) {
   const Array grad(state.range(0));
   Array p(state.range(0)), m(state.range(0)), v(state.range(0), 0);
-  AdamW o{state.range(0)};
+  Update o{state.range(0)};
   o.learning_rate = 1e-4;
   o.weight_decay = 0.1;
   for (auto _ : state) cpu().adamw(o, grad, p, m, v);

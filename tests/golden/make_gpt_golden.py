@@ -6,9 +6,11 @@
 
 The model is GPT-2 (pre-LayerNorm, eps fp32(1e-5), GELU in its tanh form, learned positions, biases, no dropout) written here with
 plain torch operators, under Hugging Face's parameter names with weights stored [out, in]. Initial values are Foreshard's own
-(counter-based, so that C++ repeats them exactly). The optimizer is torch.optim.AdamW with decay on tensors of two and more
-dimensions only, after torch's clip_grad_norm_. The loss is the mean over the valid targets of all micro-batches of a step.
+(counter-based, so that C++ repeats them exactly). The optimizers are torch.optim's, and Lion as its paper writes it, with decay on
+tensors of two and more dimensions only where no group says otherwise, after torch's clip_grad_norm_ and, where a case has a
+clip_value, clip_grad_value_. The loss is the mean over the valid targets of all micro-batches of a step.
 """
+import fnmatch
 import json
 import math
 import pathlib
@@ -120,13 +122,51 @@ def step_data(case: dict, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     return tokens.reshape(micro_batches, batch, seq), targets.reshape(micro_batches, batch, seq)
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al. 2023 (arXiv 2302.06675): c = b1 m + (1 - b1) g, p -= lr (sign(c) + decay p), m = b2 m + (1 - b2) g."""
+
+    def __init__(self, groups, lr, betas):
+        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                update = (beta1 * m + (1 - beta1) * p.grad).sign() + group["weight_decay"] * p
+                p.sub_(group["lr"] * update)
+                m.mul_(beta2).add_((1 - beta2) * p.grad)
+
+
+def parameter_groups(params: dict, optimizer: dict) -> list[dict]:
+    """One torch group a parameter: what the first of the case's groups that matches says, else decay by dimensions."""
+    groups = []
+    for name, p in params.items():
+        rule = next((g for g in optimizer.get("groups", []) if fnmatch.fnmatchcase(name, g["pattern"])), {})
+        decay = optimizer["weight_decay"] if p.dim() >= 2 else 0.0
+        groups.append({"params": [p], "lr_scale": rule.get("lr_scale", 1.0), "weight_decay": rule.get("weight_decay", decay)})
+    return groups
+
+
+def make_optimizer(params: dict, o: dict) -> torch.optim.Optimizer:
+    groups, betas = parameter_groups(params, o), (o["beta1"], o["beta2"])
+    match o.get("name", "adamw"):
+        case "adamw":
+            return torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=o["eps"])
+        case "adam":
+            return torch.optim.Adam(groups, lr=0.0, betas=betas, eps=o["eps"])
+        case "sgd":
+            return torch.optim.SGD(groups, lr=0.0, momentum=o.get("momentum", 0.0), nesterov=o.get("nesterov", False))
+        case "lion":
+            return Lion(groups, lr=0.0, betas=betas)
+
+
 def run(case: dict) -> dict:
     config, optimizer = case["config"], case["optimizer"]
     params = {n: initial_value(n, s, config, case["seed"]).requires_grad_() for n, s in parameter_shapes(config).items()}
     initial_sums = {n: (p.detach() ** 2).sum().item() for n, p in params.items()}
-    groups = [{"params": [p for p in params.values() if p.dim() >= 2], "weight_decay": optimizer["weight_decay"]},
-              {"params": [p for p in params.values() if p.dim() < 2], "weight_decay": 0.0}]
-    adamw = torch.optim.AdamW(groups, lr=0.0, betas=(optimizer["beta1"], optimizer["beta2"]), eps=optimizer["eps"])
+    stepper = make_optimizer(params, optimizer)
     data, losses, norms = [], [], []
     for step, learning_rate in enumerate(case["learning_rates"]):
         tokens, targets = step_data(case, step)
@@ -138,22 +178,27 @@ def run(case: dict) -> dict:
                                                      reduction="sum") / valid
             part.backward()
             loss += part.item()
-        norms.append(torch.nn.utils.clip_grad_norm_(params.values(), optimizer["max_norm"]).item())
+        norm_type = float(optimizer.get("norm_type", "2"))
+        norms.append(torch.nn.utils.clip_grad_norm_(params.values(), optimizer["max_norm"], norm_type).item())
+        if optimizer.get("clip_value", 0) > 0:
+            torch.nn.utils.clip_grad_value_(params.values(), optimizer["clip_value"])
         losses.append(loss)
         data.append({"tokens": tokens.flatten().tolist(), "targets": targets.flatten().tolist(), "valid": valid})
-        for group in adamw.param_groups:
-            group["lr"] = learning_rate
-        adamw.step()
-        adamw.zero_grad()
-    return case | {
+        for group in stepper.param_groups:
+            group["lr"] = learning_rate * group["lr_scale"]
+        stepper.step()
+        stepper.zero_grad()
+    result = case | {
         "losses": losses,
         "gradient_norms": norms,
+        "final_sums_of_squares": {n: (p.detach() ** 2).sum().item() for n, p in params.items()},
+        "steps": data,
+    }
+    return result if case.get("brief") else result | {
         "initial_sums_of_squares": initial_sums,
         "initial_first_values": {n: p.flatten()[:3].tolist() for n, p in
                                  ((n, initial_value(n, s, config, case["seed"])) for n, s in parameter_shapes(config).items())},
-        "final_sums_of_squares": {n: (p.detach() ** 2).sum().item() for n, p in params.items()},
         "final_values": {n: p.detach().flatten().tolist() for n, p in params.items() if p.numel() <= 24 or n == "wpe.weight"},
-        "steps": data,
     }
 
 
@@ -161,11 +206,24 @@ CONFIG = {"layers": 2, "width": 24, "heads": 3, "vocab_size": 61, "max_seq_len":
 OPTIMIZER = {"beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1, "max_norm": 1.0}
 BASE = {"config": CONFIG, "optimizer": OPTIMIZER, "seed": 1234, "batch": 3, "seq": 13, "micro_batches": 1,
         "ignored_targets": False, "learning_rates": [1e-2] * 20}
+
+
+def optimizer_case(case_name: str, learning_rate: float, **optimizer) -> dict:
+    return {"name": case_name} | BASE | {"optimizer": OPTIMIZER | optimizer, "learning_rates": [learning_rate] * 8, "brief": True}
+
+
 CASES = [
     {"name": "tied"} | BASE,
     {"name": "ignored_targets"} | BASE | {"batch": 2, "micro_batches": 2, "ignored_targets": True,
                                           "learning_rates": [1e-2 * min(1.0, (i + 1) / 5) for i in range(12)]},
     {"name": "untied"} | BASE | {"config": CONFIG | {"tied_head": False}, "seed": 99, "learning_rates": [1e-2] * 10},
+    optimizer_case("adam_norm_1", 1e-2, name="adam", norm_type="1", max_norm=20.0),
+    optimizer_case("sgd_norm_inf", 1.0, name="sgd", norm_type="inf", max_norm=0.1),
+    optimizer_case("momentum_norm_3", 0.3, name="sgd", momentum=0.9, norm_type="3", max_norm=0.3),
+    optimizer_case("nesterov_clip_value", 0.3, name="sgd", momentum=0.8, nesterov=True, max_norm=1e9, clip_value=0.02),
+    optimizer_case("lion", 1e-3, name="lion", beta2=0.99),
+    optimizer_case("groups", 1e-2, groups=[{"pattern": "*.ln_?.*", "lr_scale": 0.5}, {"pattern": "wpe.*", "weight_decay": 0.0},
+                                           {"pattern": "*.bias", "lr_scale": 2.0, "weight_decay": 0.3}]),
 ]
 
 

@@ -206,24 +206,5 @@ TEST_F(Cpu, CrossEntropyOfLargeLogitsThatGrowBlockByBlock) {
   EXPECT_NEAR(loss[0], loss_truth[0], tolerance * loss_truth[0]);
 }
 
-TEST_F(Cpu, AdamW) {
-  for (const std::int64_t n : {1, 15, 33, 1000}) {
-    AdamW o{n};
-    o.learning_rate = 0.01;
-    o.weight_decay = 0.1;
-    o.grad_scale = 0.5;
-    Floats p = Floats::random(n, 1), m(n), v(n);
-    Doubles p_truth(p), m_truth(n), v_truth(n);
-    for (o.step = 1; o.step <= 3; ++o.step) {
-      const Floats g = Floats::random(n, 10 + static_cast<std::uint64_t>(o.step));
-      cpu->adamw(o, g, p, m, v);
-      reference->adamw(o, Doubles(g), p_truth, m_truth, v_truth);
-    }
-    EXPECT_LE(error(p, p_truth), tolerance);
-    EXPECT_LE(error(m, m_truth), tolerance);
-    EXPECT_LE(error(v, v_truth), tolerance);
-  }
-}
-
 }  // namespace
 }  // namespace foreshard::kernels

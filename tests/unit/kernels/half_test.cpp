@@ -205,7 +205,7 @@ TYPED_TEST(Halves, SquaresAndAdamWAreThoseOfTheWidenedNumbers) {
       backend.add_squares(n, grad, words);
       backend.add_squares(n, widened, words_truth);
       EXPECT_TRUE(std::ranges::equal(words, words_truth));
-      AdamW o{n};
+      Update o{n};
       o.learning_rate = 0.1;
       o.grad_scale = 0.5;
       Floats p = Floats::random(n, 2), m = Floats::random(n, 3), v(n, 0.5F), p2 = p, m2 = m, v2 = v;

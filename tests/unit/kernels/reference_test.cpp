@@ -8,24 +8,6 @@ namespace {
 
 using Doubles = Array<double>;
 
-TEST(Reference, AdamWFollowsItsDefinition) {
-  const auto reference = make_reference();
-  AdamW o{1};
-  o.learning_rate = 0.1;
-  o.weight_decay = 0.5;
-  o.grad_scale = 2;
-  Doubles p(1, 1.0), m(1), v(1), g(1, 0.25);
-  double pt = 1, mt = 0, vt = 0;
-  for (o.step = 1; o.step <= 5; ++o.step) {
-    reference->adamw(o, g, p, m, v);
-    mt = 0.9 * mt + 0.1 * 0.5;
-    vt = 0.95 * vt + 0.05 * 0.25;
-    const double m_hat = mt / (1 - std::pow(0.9, o.step)), v_hat = vt / (1 - std::pow(0.95, o.step));
-    pt = pt * (1 - 0.1 * 0.5) - 0.1 * m_hat / (std::sqrt(v_hat) + 1e-8);
-    EXPECT_NEAR(p[0], pt, 1e-14);
-  }
-}
-
 TEST(Reference, AttentionOfEqualKeysIsTheRunningMean) {
   const Attention o{1, 4, 1, 2};
   Doubles qkv = Doubles::random(4 * 6, 1), y(8), lse(4);

@@ -133,7 +133,7 @@ TEST(Team, ElementKernels) {
     cpu.gelu_backward(n, dy, x, dx);
     cpu.add(n, x, dy, sum);
     cpu.dropout({n, 0.2F, 1, 2, 5}, x, dropped);
-    AdamW o{n};
+    Update o{n};
     o.learning_rate = 0.1;
     cpu.adamw(o, dy, p, m, v);
     return joined({&y, &dx, &sum, &dropped, &p, &m, &v});
@@ -189,22 +189,6 @@ TEST(Team, RanksMayBeThreadsOfOneProcess) {
   for (auto& result : results) ranks.emplace_back(rank, std::ref(result));
   for (auto& thread : ranks) thread.join();
   for (const auto& result : results) EXPECT_EQ(result, results[0]);
-}
-
-TEST(Team, AdamWOfAShardIsThatPartOfTheWhole) {
-  const auto cpu = make_cpu();
-  AdamW o{1000};
-  o.learning_rate = 0.1;
-  o.weight_decay = 0.1;
-  const Floats g = Floats::random(1000, 1);
-  Floats p = Floats::random(1000, 2), m = Floats::random(1000, 3), v(1000, 0.5F), part_p = p, part_m = m, part_v = v;
-  cpu->adamw(o, g, p, m, v);
-  const auto at = [](Floats& a, std::int64_t i) { return Mut{a.data.data() + i, DType::f32}; };
-  for (std::int64_t from = 0; from < 1000; from += 125) {
-    o.count = 125;
-    cpu->adamw(o, Const{g.data.data() + from, DType::f32}, at(part_p, from), at(part_m, from), at(part_v, from));
-  }
-  EXPECT_EQ(part_p.data, p.data);
 }
 
 }  // namespace

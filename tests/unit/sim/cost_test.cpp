@@ -58,6 +58,18 @@ TEST(KernelCost, InterpolatesBetweenNumbersOfBusyCores) {
   EXPECT_DOUBLE_EQ(at(9), 3e-3);
 }
 
+// AdamW moves 7 words an element, Lion 5 and SGD 3: read and write the parameter and each moment, read the gradient.
+TEST(KernelCost, OptimizersWithoutATableCostTheBytesTheyMove) {
+  Machine machine = machine_with({OpKind::adamw, false, 1, {{{.rows = 1000}, 7e-3}}, "adamw"});
+  const auto of = [&](OpKind kind) { return kernel_seconds(machine, kind, false, {.rows = 1000}, 1); };
+  EXPECT_DOUBLE_EQ(of(OpKind::adam), 7e-3);
+  EXPECT_DOUBLE_EQ(of(OpKind::lion), 5e-3);
+  EXPECT_DOUBLE_EQ(of(OpKind::sgd_momentum), 5e-3);
+  EXPECT_DOUBLE_EQ(of(OpKind::sgd), 3e-3);
+  machine.kernels.push_back({OpKind::lion, false, 1, {{{.rows = 1000}, 4e-3}}, "lion"});
+  EXPECT_DOUBLE_EQ(of(OpKind::lion), 4e-3) << "a measured one is preferred";
+}
+
 TEST(KernelCost, PrefersTheTableThatAccumulatesAlike) {
   const Sizes sizes{.rows = 100, .cols = 100, .inner = 100};
   Machine machine = machine_with({OpKind::linear_weight_grad, false, 1, {{sizes, 1e-3}}, "overwrite"});

@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "plan/build.hpp"
+
+namespace foreshard::plan {
+
+/// Declares the keys of the optimizer that decide a plan, since moments are buffers: optimizer.name, .momentum.
+void add_optimizer_keys(Config& config);
+
+/// The update's kind. Adds to `problems` what is wrong with the name: optimizers that look at whole tensors are refused
+/// with the reason.
+OpKind read_optimizer(const Config& config, std::vector<std::string>& problems);
+
+}  // namespace foreshard::plan
