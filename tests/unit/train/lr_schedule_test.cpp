@@ -38,6 +38,25 @@ TEST(LearningRate, OtherDecays) {
   EXPECT_DOUBLE_EQ(learning_rate(other, 110), 1e-3);
 }
 
+// 110 steps, of which the last 20 decay: steps 11 to 91 at the peak, then a straight line down to the floor behind 110.
+TEST(LearningRate, StaysAtThePeakAndDecaysAtTheEnd) {
+  LrSchedule wsd = schedule;
+  wsd.decay = LrSchedule::Decay::warmup_stable_decay;
+  wsd.decay_steps = 20;
+  EXPECT_DOUBLE_EQ(learning_rate(wsd, 5), 5e-4) << "warm-up as ever";
+  for (const int step : {11, 50, 90, 91}) EXPECT_DOUBLE_EQ(learning_rate(wsd, step), 1e-3) << step;
+  EXPECT_DOUBLE_EQ(learning_rate(wsd, 101), 1e-3 * (0.1 + 0.9 * 0.5));
+  EXPECT_DOUBLE_EQ(learning_rate(wsd, 110), 1e-3 * (0.1 + 0.9 * 0.05));
+  EXPECT_DOUBLE_EQ(learning_rate(wsd, 111), 1e-4);
+  wsd.decay_steps = 0;
+  EXPECT_DOUBLE_EQ(learning_rate(wsd, 100), 1e-3) << "a tenth: the last 11";
+  EXPECT_LT(learning_rate(wsd, 101), 1e-3);
+  wsd.decay_steps = 1000;
+  LrSchedule linear = schedule;
+  linear.decay = LrSchedule::Decay::linear;
+  for (const int step : {11, 50, 110}) EXPECT_DOUBLE_EQ(learning_rate(wsd, step), learning_rate(linear, step)) << step;
+}
+
 TEST(LearningRate, IsReadFromItsKeys) {
   Config config("foreshard-test");
   add_lr_keys(config);
