@@ -40,6 +40,9 @@ void add_train_keys(Config& config) {
   config.add("optimizer.eps", 1e-8, "added to the root of the second moment", {.min = 0});
   config.add("optimizer.nesterov", false, "sgd looks ahead along its velocity");
   config.add("optimizer.weight_decay", 0.1, "of parameters with two or more dimensions", {.min = 0});
+  config.add("optimizer.groups", std::string(),
+             "parameters by name with settings of their own, e.g. '*.bias,*.ln_*:weight_decay=0; wte.*:lr_scale=0.1'; "
+             "the first that matches counts");
   add_lr_keys(config);
   config.add("data.path", std::string(), "training shards (glob), as foreshard-data makes them");
   config.add("data.val_path", std::string(), "validation shards (glob); empty = no validation");
@@ -73,7 +76,8 @@ TrainSettings read_train_settings(const Config& config) {
                  .weight_decay = config.get<double>("optimizer.weight_decay"),
                  .max_norm = config.get<double>("train.max_norm"),
                  .momentum = config.get<double>("optimizer.momentum"),
-                 .nesterov = config.get<bool>("optimizer.nesterov")};
+                 .nesterov = config.get<bool>("optimizer.nesterov"),
+                 .groups = parse_parameter_groups(config.get<std::string>("optimizer.groups"))};
   s.schedule = read_lr_schedule(config, s.steps);
   s.data_path = config.get<std::string>("data.path");
   s.validation_path = config.get<std::string>("data.val_path");
@@ -94,6 +98,10 @@ TrainSettings read_train_settings(const Config& config) {
                      "data.path is not given: name the training shards, for example --data.path='data/text_train.bin' "
                      "(make them with foreshard-data)");
   return s;
+}
+
+void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {
+  parameter_rules(model::build_gpt(plan.model, plan.batch), settings.optimizer.groups, 0);
 }
 
 }  // namespace foreshard::train

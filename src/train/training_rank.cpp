@@ -11,17 +11,6 @@
 #include "train/initial_values.hpp"
 
 namespace foreshard::train {
-namespace {
-
-/// Parameters of two or more dimensions decay, gains and biases do not.
-std::vector<exec::ParameterRule> rules_of(const model::Graph& graph, const OptimizerSettings& optimizer) {
-  std::vector<exec::ParameterRule> rules;
-  for (const model::Parameter& parameter : graph.parameters)
-    rules.push_back({.weight_decay = parameter.shape.size() >= 2 ? optimizer.weight_decay : 0});
-  return rules;
-}
-
-}  // namespace
 
 TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed,
                            comm::Communicator& communicator, kernels::Backend& kernels,
@@ -30,7 +19,7 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       seed_(seed),
       optimizer_(optimizer),
       graph_(model::build_gpt(settings.model, settings.batch, dtype)),
-      rules_(rules_of(graph_, optimizer)),
+      rules_(parameter_rules(graph_, optimizer.groups, optimizer.weight_decay)),
       plan_(plan::build_plan(graph_, settings.mesh, settings.schedule)),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
       arena_(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),

@@ -6,6 +6,7 @@
 #include "engine/cpu_executor.hpp"
 #include "kernels/backend.hpp"
 #include "plan/settings.hpp"
+#include "train/parameter_groups.hpp"
 #include "train/token_stream.hpp"
 
 namespace foreshard::train {
@@ -15,6 +16,7 @@ struct OptimizerSettings {
   double max_norm = 1.0;  ///< 0: no clipping
   double momentum = 0;
   bool nesterov = false;
+  std::vector<ParameterGroup> groups;
 };
 
 /// What one step achieved, the same on all ranks but for the times.
