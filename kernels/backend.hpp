@@ -102,12 +102,16 @@ class Backend {
 
   /// loss (f64[2]) gets {Σ token losses, valid tokens} added; target −1 is ignored; log_sum_exp is [rows].
   virtual void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp) = 0;
-  /// dlogits = softmax − one-hot, 0 in ignored rows; may be logits.
-  virtual void cross_entropy_backward(const Rows&, Const logits, Const targets, Const log_sum_exp, Mut dlogits) = 0;
+  /// dlogits = scale·(softmax − one-hot), 0 in ignored rows; may be logits.
+  virtual void cross_entropy_backward(const Rows&, float scale, Const logits, Const targets, Const log_sum_exp,
+                                      Mut dlogits) = 0;
 
-  /// Adds Σ x² to `sum`. Leaves of 8 consecutive elements are summed in double, pairwise, then added exactly; so the
-  /// result does not depend on how a flat array is cut, if it is cut at multiples of 8.
-  virtual void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) = 0;
+  /// Adds Σ |x|^power to `sum`, power 1, 2 or 3 (cubes: of 2^−30·|x|). Leaves of 8 consecutive elements are summed in
+  /// double, pairwise, then added exactly; so the result does not depend on how a flat array is cut, if it is cut at
+  /// multiples of 8.
+  virtual void add_powers(int power, std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) = 0;
+  /// largest = max(largest, max |x|), as the bits of a double: not a number is above infinity, so nothing hides it.
+  virtual void max_magnitude(std::int64_t count, Const x, std::int64_t& largest) = 0;
 
   // Updates. The gradient is f32, bf16 or f16, the rest f32 (reference: or f64).
   /// m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ); p −= lr·(decay·p + m̂/(√v̂ + ε)).
@@ -127,6 +131,10 @@ std::unique_ptr<Backend> make_reference();
 
 /// oneDNN and vectorised loops for this processor; runs on the caller's OpenMP team. f32, bf16 and f16.
 std::unique_ptr<Backend> make_cpu();
+
+/// The norm that words stand for: of `power` 1, 2 or 3 the root of an exact sum of all shards' powers; of infinity the
+/// largest of the words, one a shard. Not finite if any element was not.
+double norm_of(float power, std::span<const std::int64_t> words);
 
 /// The number an exact sum stands for, correctly rounded up to one unit in the last place.
 double value_of(std::span<const std::int64_t, ExactSum::words> sum);

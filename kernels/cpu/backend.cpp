@@ -48,11 +48,15 @@ class Cpu final : public Backend {
   void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) override {
     cpu::cross_entropy(o, logits, targets, loss, log_sum_exp);
   }
-  void cross_entropy_backward(const Rows& o, Const logits, Const targets, Const log_sum_exp, Mut dlogits) override {
-    cpu::cross_entropy_backward(o, logits, targets, log_sum_exp, dlogits);
+  void cross_entropy_backward(const Rows& o, float scale, Const logits, Const targets, Const log_sum_exp,
+                              Mut dlogits) override {
+    cpu::cross_entropy_backward(o, scale, logits, targets, log_sum_exp, dlogits);
   }
-  void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) override {
-    cpu::add_squares(count, x, sum);
+  void add_powers(int power, std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) override {
+    cpu::add_powers(power, count, x, sum);
+  }
+  void max_magnitude(std::int64_t count, Const x, std::int64_t& largest) override {
+    cpu::max_magnitude(count, x, largest);
   }
   void adamw(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
     cpu::adamw(o, grad, parameter, first_moment, second_moment);

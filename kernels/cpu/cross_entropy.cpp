@@ -70,22 +70,23 @@ void add_losses(const Rows& o, const T* logits, const std::int32_t* targets, dou
 
 /// One row of dlogits, which may be logits. The target's is made in float, so that it is rounded once.
 template <class T>
-void differentiate_row(std::int64_t n, const T* logits, std::int32_t target, float lse, T* dlogits) {
-  const float of_target = exp(broadcast(static_cast<float>(logits[target])) - lse)[0] - 1.0F;
+void differentiate_row(std::int64_t n, const T* logits, std::int32_t target, float lse, float scale, T* dlogits) {
+  const float of_target = scale * (exp(broadcast(static_cast<float>(logits[target])) - lse)[0] - 1.0F);
   map(
-      n, dlogits, [lse](Vec v) { return exp(v - lse); }, logits);
+      n, dlogits, [lse, scale](Vec v) { return scale * exp(v - lse); }, logits);
   dlogits[target] = static_cast<T>(of_target);
 }
 
 template <class T>
-void differentiate(const Rows& o, const T* logits, const std::int32_t* targets, const float* log_sum_exp, T* dlogits) {
+void differentiate(const Rows& o, float scale, const T* logits, const std::int32_t* targets, const float* log_sum_exp,
+                   T* dlogits) {
   share(o.rows, grain_rows(8 * o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       T* row = dlogits + i * o.cols;
       if (targets[i] < 0)
         std::fill_n(row, o.cols, T{});
       else
-        differentiate_row(o.cols, logits + i * o.cols, targets[i], log_sum_exp[i], row);
+        differentiate_row(o.cols, logits + i * o.cols, targets[i], log_sum_exp[i], scale, row);
     }
   });
 }
@@ -98,9 +99,9 @@ void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log
   });
 }
 
-void cross_entropy_backward(const Rows& o, Const logits, Const targets, Const log_sum_exp, Mut dlogits) {
+void cross_entropy_backward(const Rows& o, float scale, Const logits, Const targets, Const log_sum_exp, Mut dlogits) {
   by_number(dlogits.dtype, [&]<class T>(T) {
-    differentiate(o, as<T>(logits), as<std::int32_t>(targets), as<float>(log_sum_exp), as<T>(dlogits));
+    differentiate(o, scale, as<T>(logits), as<std::int32_t>(targets), as<float>(log_sum_exp), as<T>(dlogits));
   });
 }
 

@@ -31,9 +31,10 @@ void embedding_backward(const Embedding&, bool accumulate, Const dx, Const token
                         Mut d_position_table);
 
 void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp);
-void cross_entropy_backward(const Rows&, Const logits, Const targets, Const log_sum_exp, Mut dlogits);
+void cross_entropy_backward(const Rows&, float scale, Const logits, Const targets, Const log_sum_exp, Mut dlogits);
 
-void add_squares(std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum);
+void add_powers(int power, std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum);
+void max_magnitude(std::int64_t count, Const x, std::int64_t& largest);
 void adamw(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
 void adam(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment);
 void sgd(const Update&, Const grad, Mut parameter, Mut velocity);

@@ -27,14 +27,14 @@ void add_losses(const Rows& o, const T* logits, const std::int32_t* targets, dou
 }
 
 template <class T>
-void differentiate(const Rows& o, const T* logits, const std::int32_t* targets, const Computed<T>* log_sum_exp,
-                   T* dlogits) {
+void differentiate(const Rows& o, float scale, const T* logits, const std::int32_t* targets,
+                   const Computed<T>* log_sum_exp, T* dlogits) {
   using C = Computed<T>;
   for (std::int64_t i = 0; i < o.rows; ++i) {
     for (std::int64_t j = 0; j < o.cols; ++j) {
       const std::int64_t at = i * o.cols + j;
       const C p = static_cast<C>(std::exp(static_cast<double>(logits[at]) - static_cast<double>(log_sum_exp[i])));
-      dlogits[at] = targets[i] < 0 ? T{} : static_cast<T>(p - C(j == targets[i]));
+      dlogits[at] = targets[i] < 0 ? T{} : static_cast<T>(C(scale) * (p - C(j == targets[i])));
     }
   }
 }
@@ -47,9 +47,9 @@ void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log
   });
 }
 
-void cross_entropy_backward(const Rows& o, Const logits, Const targets, Const log_sum_exp, Mut dlogits) {
+void cross_entropy_backward(const Rows& o, float scale, Const logits, Const targets, Const log_sum_exp, Mut dlogits) {
   by_number(dlogits.dtype, [&]<class T>(T) {
-    differentiate(o, as<T>(logits), as<std::int32_t>(targets), as<Computed<T>>(log_sum_exp), as<T>(dlogits));
+    differentiate(o, scale, as<T>(logits), as<std::int32_t>(targets), as<Computed<T>>(log_sum_exp), as<T>(dlogits));
   });
 }
 

@@ -20,8 +20,9 @@ double from_table(const std::vector<CollectivePoint>& points, double bytes) {
   return low.seconds * std::pow(high.seconds / low.seconds, part);
 }
 
-/// sum_norm and sum_loss are all-reduces.
+/// sum_norm and sum_loss are all-reduces, gather_norm is an all-gather.
 OpKind measured_kind(OpKind kind) {
+  if (kind == OpKind::gather_norm) return OpKind::all_gather;
   const bool sums = kind == OpKind::sum_norm || kind == OpKind::sum_loss;
   return sums ? OpKind::all_reduce : kind;
 }

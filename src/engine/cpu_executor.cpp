@@ -23,7 +23,7 @@ std::vector<int> all_ranks(int size) {
 
 bool is_collective(OpKind kind) {
   return kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::all_reduce ||
-         kind == OpKind::sum_norm || kind == OpKind::sum_loss;
+         kind == OpKind::sum_norm || kind == OpKind::sum_loss || kind == OpKind::gather_norm;
 }
 
 }  // namespace
@@ -47,6 +47,7 @@ CpuExecutor::~CpuExecutor() = default;
 
 void CpuExecutor::begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) {
   if (plan_ != &plan) dispatch_ = std::make_unique<Dispatch>(plan, rank_, arena_, kernels_);
+  dispatch_->begin_step();
   plan_ = &plan;
   context_ = &context;
   recorder_ = recorder;
@@ -118,6 +119,8 @@ void CpuExecutor::run_collective(const Op& op) {
       return reduce_group_->reduce_scatter(from, to, shard, types, op.accumulate);
     case OpKind::all_reduce:
       return replica_group_->all_reduce(from, to, op.sizes.rows, types, op.accumulate);
+    case OpKind::gather_norm:
+      return norm_group_->all_gather(from, to, shard, input.dtype);
     case OpKind::sum_norm:
       return norm_group_->all_reduce(from, to, op.sizes.rows, input.dtype, false);
     default:
@@ -139,7 +142,7 @@ void CpuExecutor::all_gather(const Op& op, comm::Group& group) {
 std::uint64_t CpuExecutor::received_bytes(OpKind kind) const {
   if (!is_collective(kind)) return 0;
   const comm::Counters counters = communicator_.counters();
-  if (kind == OpKind::all_gather) return counters.all_gather.received_bytes;
+  if (kind == OpKind::all_gather || kind == OpKind::gather_norm) return counters.all_gather.received_bytes;
   return kind == OpKind::reduce_scatter ? counters.reduce_scatter.received_bytes : counters.all_reduce.received_bytes;
 }
 

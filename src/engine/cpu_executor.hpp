@@ -36,6 +36,9 @@ class CpuExecutor : public exec::Executor {
   exec::Ticket issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) override;
   void finish() override;
 
+  /// Where this rank's loss stopped being finite in the last step; read after `finish`.
+  LossFault loss_fault() const { return dispatch_ ? dispatch_->loss_fault() : LossFault{}; }
+
  private:
   using Task = LaneThread::Task;
   LaneThread& thread_of(plan::Lane lane);

@@ -70,7 +70,7 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::dropout:
       return dropout(op, context, micro_batch);
     case OpKind::cross_entropy:
-      return k.cross_entropy(rows_of(s), i(0), i(1), o(0), o(1));
+      return cross_entropy(op, micro_batch);
     case OpKind::embedding_backward:
       return embedding_backward(op);
     case OpKind::layer_norm_backward:
@@ -85,7 +85,7 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::gelu_backward:
       return k.gelu_backward(count_of(s), i(0), i(1), o(0));
     case OpKind::cross_entropy_backward:
-      return k.cross_entropy_backward(rows_of(s), i(0), i(1), i(2), o(0));
+      return k.cross_entropy_backward(rows_of(s), static_cast<float>(context.loss_scale), i(0), i(1), i(2), o(0));
     case OpKind::load_batch:
       return load_batch(op, context, micro_batch);
     case OpKind::zero_fill:
@@ -154,32 +154,48 @@ void Dispatch::retain(const Op& op) {
               static_cast<std::size_t>(part.size_bytes));
 }
 
+/// Looks at the loss as it comes, since at the end of a step it is a sum over micro-batches and ranks.
+void Dispatch::cross_entropy(const Op& op, int micro_batch) {
+  const kernels::Mut loss = out(op, 0);
+  kernels_.cross_entropy(rows_of(op.sizes), in(op, 0), in(op, 1), loss, out(op, 1));
+  if (loss_fault_.micro_batch >= 0 || std::isfinite(*static_cast<const double*>(loss.data))) return;
+  loss_fault_ = {micro_batch, first_row_not_finite(op)};
+}
+
+std::int64_t Dispatch::first_row_not_finite(const Op& op) {
+  const kernels::Mut sums = out(op, 1);
+  for (std::int64_t row = 0; row < op.sizes.rows; ++row) {
+    const double value = sums.dtype == DType::f64 ? static_cast<const double*>(sums.data)[row]
+                                                  : static_cast<double>(static_cast<const float*>(sums.data)[row]);
+    if (!std::isfinite(value)) return row;
+  }
+  return -1;
+}
+
 void Dispatch::grad_norm(const Op& op) {
-  const std::span<std::int64_t, exact_sum_words> sum(static_cast<std::int64_t*>(out(op, 0).data), exact_sum_words);
-  kernels_.add_squares(op.sizes.rows, in(op, 0), sum);
+  auto* words = static_cast<std::int64_t*>(out(op, 0).data);
+  if (std::isinf(op.scalar)) return kernels_.max_magnitude(op.sizes.rows, in(op, 0), *words);
+  kernels_.add_powers(static_cast<int>(op.scalar), op.sizes.rows, in(op, 0),
+                      std::span<std::int64_t, exact_sum_words>(words, exact_sum_words));
 }
 
-/// The mean over valid tokens, and the clip coefficient max_norm / (norm + 1e-6), at most 1, of
-/// torch.nn.utils.clip_grad_norm_.
-double Dispatch::gradient_scale(const Op& op, const exec::StepContext& context) {
-  const std::span<const std::int64_t, exact_sum_words> sum(static_cast<const std::int64_t*>(in(op, 1).data),
-                                                           exact_sum_words);
-  const double tokens = static_cast<const double*>(in(op, 2).data)[1];
-  if (tokens == 0) return 0;
-  const double norm = std::sqrt(kernels::value_of(sum)) / tokens;
-  const double clip = context.max_norm > 0 ? std::min(1.0, context.max_norm / (norm + 1e-6)) : 1.0;
-  return clip / tokens;
+StepSums Dispatch::sums(const Op& op, const exec::StepContext& context) {
+  const std::span words(static_cast<const std::int64_t*>(in(op, 1).data), static_cast<std::size_t>(plan_.norm_words()));
+  return step_sums(plan_.norm_power, words, static_cast<const double*>(in(op, 2).data), context.loss_scale);
 }
 
-/// This rank's shard, parameter by parameter.
+/// This rank's shard, parameter by parameter; nothing, on any rank, if the step's verdict is not finite.
 void Dispatch::update(const Op& op, const exec::StepContext& context) {
+  const StepSums step = sums(op, context);
+  if (!step.finite()) return;
   const plan::FlatParameter& flat = plan_.units[op.unit.value];
   const std::int64_t begin = flat.shard_elements * plan_.mesh.shard_index(rank_), end = begin + flat.shard_elements;
-  kernels::Update update{.step = context.step,
+  kernels::Update update{.step = context.update,
                          .beta1 = context.beta1,
                          .beta2 = context.beta2,
                          .epsilon = context.epsilon,
-                         .grad_scale = gradient_scale(op, context),
+                         .grad_scale = step.gradient_scale(context.max_norm, context.loss_scale),
+                         .clip_value = context.clip_value > 0 ? context.clip_value : HUGE_VAL,
                          .momentum = context.momentum,
                          .nesterov = context.nesterov};
   for (const plan::FlatPiece& piece : flat.pieces) {

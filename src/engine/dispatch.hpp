@@ -1,10 +1,18 @@
 #pragma once
 #include "engine/arena.hpp"
+#include "engine/step_sums.hpp"
 #include "exec/step_context.hpp"
 #include "kernels/backend.hpp"
 #include "plan/plan.hpp"
 
 namespace foreshard::engine {
+
+/// The first micro-batch of a step whose loss on this rank was infinite or not a number; −1: none. `row` is its first
+/// row of which the log-sum-exp was; −1: none.
+struct LossFault {
+  int micro_batch = -1;
+  std::int64_t row = -1;
+};
 
 /// Runs the compute ops of one rank's plan: finds each op's bytes in the arena and calls the kernel of its kind.
 class Dispatch {
@@ -14,6 +22,9 @@ class Dispatch {
 
   /// Blocking, on the calling thread and its OpenMP team. `op` is not a collective.
   void run(const plan::Op& op, const exec::StepContext& context, int micro_batch);
+
+  void begin_step() { loss_fault_ = {}; }
+  const LossFault& loss_fault() const { return loss_fault_; }
 
   void* bytes(const plan::Operand& operand);  ///< null for an absent operand
 
@@ -29,12 +40,15 @@ class Dispatch {
   void grad_norm(const plan::Op& op);
   void update(const plan::Op& op, const exec::StepContext& context);
   void update_piece(const plan::Op& op, const kernels::Update& update, std::int64_t first);
-  double gradient_scale(const plan::Op& op, const exec::StepContext& context);
+  StepSums sums(const plan::Op& op, const exec::StepContext& context);
+  void cross_entropy(const plan::Op& op, int micro_batch);
+  std::int64_t first_row_not_finite(const plan::Op& op);
 
   const plan::Plan& plan_;
   int rank_;
   Arena& arena_;
   kernels::Backend& kernels_;
+  LossFault loss_fault_;  // of the current step
 };
 
 }  // namespace foreshard::engine

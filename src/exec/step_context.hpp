@@ -12,12 +12,15 @@ struct ParameterRule {
 
 /// What varies from step to step. Ops read it; the plan does not change.
 struct StepContext {
-  std::int64_t step = 1;          ///< counted from 1; bias corrections follow from it
+  std::int64_t step = 1;          ///< counted from 1
+  std::int64_t update = 1;        ///< counted from 1 without the steps that were skipped; for bias corrections
   std::uint64_t dropout_key = 0;  ///< differs by step and rank
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0;
   bool nesterov = false;
   std::span<const ParameterRule> rules;           ///< by ParameterId
+  double loss_scale = 1;                          ///< the loss is multiplied by it before backward
   double max_norm = 1.0;                          ///< clip the global gradient norm to this; 0 = never
+  double clip_value = 0;                          ///< then cut each element to ± this; 0 = never
   std::span<const std::int32_t> tokens, targets;  ///< all micro-batches of this rank; target −1 = ignored
 };
 

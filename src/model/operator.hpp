@@ -47,6 +47,8 @@ enum class OpKind : std::uint8_t {
   sgd,           ///< none
   sgd_momentum,  ///< velocity
   lion,          ///< moment
+  // Made by scheduling.
+  gather_norm,  ///< rows words of all members; largest magnitude of this shard -> of every member's
   count_
 };
 

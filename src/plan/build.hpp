@@ -50,6 +50,7 @@ struct ScheduleOptions {
   Precision precision;
   std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
   OpKind update = OpKind::adamw;  ///< the optimizer, by the kind of its ops
+  float norm_power = 2;           ///< which norm of the gradient: 1, 2, 3 or infinity
 };
 
 inline const Precision& precision_of(const ScheduleOptions& options, UnitId unit) {

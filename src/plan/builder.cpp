@@ -1,6 +1,7 @@
 #include "plan/builder.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/exact_sum.hpp"
 
@@ -26,7 +27,7 @@ double touched_bytes(const Op& op, const Operand& operand) {
 
 double received_share(OpKind kind, int members) {
   const double share = static_cast<double>(members - 1) / members;
-  if (kind == OpKind::all_gather || kind == OpKind::reduce_scatter) return share;
+  if (kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::gather_norm) return share;
   return kind == OpKind::all_reduce || kind == OpKind::sum_norm || kind == OpKind::sum_loss ? 2 * share : 0;
 }
 
@@ -58,7 +59,10 @@ void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOp
   targets = persistent(graph[graph.targets].elements * size_bytes(DType::i32), MemoryClass::batch);
   local_loss = persistent(2 * size_bytes(DType::f64), MemoryClass::batch);
   plan.loss = persistent(2 * size_bytes(DType::f64), MemoryClass::batch);
-  plan.norm = persistent(exact_sum_words * size_bytes(DType::i64), MemoryClass::batch);
+  plan.norm_power = options.norm_power;
+  plan.norm = persistent(plan.norm_words() * size_bytes(DType::i64), MemoryClass::batch);
+  const bool gathers = std::isinf(plan.norm_power) && plan.mesh.shard_degree() > 1;
+  shard_norm = gathers ? persistent(size_bytes(DType::i64), MemoryClass::batch) : plan.norm;
 }
 
 BufferId Builder::buffer(std::int64_t size_bytes, MemoryClass memory, UnitId unit, model::TensorId tensor) {

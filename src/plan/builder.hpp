@@ -44,6 +44,7 @@ class Builder {
 
   Plan plan;
   BufferId tokens, targets, local_loss;
+  BufferId shard_norm;  ///< words of this shard's norm; plan.norm itself where shards are summed in place
 
  private:
   void add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options);

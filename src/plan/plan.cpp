@@ -1,8 +1,10 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
+#include "base/exact_sum.hpp"
 #include "base/hash.hpp"
 
 namespace foreshard::plan {
@@ -22,6 +24,8 @@ std::string_view name_of(Segment::Name name) {
   constexpr std::string_view names[] = {"only", "first", "middle", "last", "update", "evaluate"};
   return names[static_cast<int>(name)];
 }
+
+int Plan::norm_words() const { return std::isinf(norm_power) ? mesh.shard_degree() : exact_sum_words; }
 
 std::span<const Op> Plan::ops_of(const Segment& segment) const {
   return std::span(ops).subspan(segment.first_op, segment.op_count);

@@ -53,7 +53,12 @@ struct Plan {
   std::int64_t micro_batch_tokens = 0;  ///< of one rank
   std::int64_t parameters = 0;
   std::int64_t arena_bytes = 0;
-  BufferId norm, loss;  ///< exact sum of squares; results f64 {loss sum, valid tokens} over all ranks
+  float norm_power = 2;  ///< which norm of the gradient: 1, 2, 3 or infinity
+  BufferId norm, loss;   ///< norm_words() of all shards; results f64 {loss sum, valid tokens} over all ranks
+
+  /// i64 words from which the norm of the gradient follows: an exact sum of powers, or the largest magnitude of each
+  /// shard.
+  int norm_words() const;
 
   std::span<const Op> ops_of(const Segment& segment) const;
   std::span<const Operand> inputs(const Op& op) const;

@@ -87,6 +87,7 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule.precision = read_precision(config);
   settings.schedule.recompute = read_recompute(config, problems);
   settings.schedule.update = read_optimizer(config, problems);
+  settings.schedule.norm_power = read_norm_power(config);
   settings.schedule.micro_batches = read_micro_batches(config, settings.batch.batch, world_size, problems);
   if (problems.empty()) return settings;
   throw InputError(ExitCode::usage,

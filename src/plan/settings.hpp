@@ -21,7 +21,7 @@ struct Settings {
 };
 
 /// Declares the keys that decide a plan: model.*, parallel.*, train.seq_len, train.local_batch_size,
-/// train.global_batch_size, optimizer.name, optimizer.momentum.
+/// train.global_batch_size, train.norm_type, optimizer.name, optimizer.momentum.
 void add_plan_keys(Config& config);
 
 /// The settings for a run on `world_size` ranks: the preset, then whatever keys override. Throws one InputError(usage)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/text.hpp"
 
@@ -37,6 +38,8 @@ std::string problem_of(const std::string& name) {
 
 void add_optimizer_keys(Config& config) {
   config.add("optimizer.name", "adamw", "optimizer: adamw, adam (decay in the gradient), sgd or lion");
+  config.add("train.norm_type", "2", "norm of the gradient that is logged, and clipped to train.max_norm",
+             {.choices = {"1", "2", "3", "inf"}});
   config.add("optimizer.momentum", 0.0, "of sgd; 0 keeps no velocity", {.min = 0, .max = 1});
 }
 
@@ -53,6 +56,11 @@ OpKind read_optimizer(const Config& config, std::vector<std::string>& problems) 
   if (name == "lion") return OpKind::lion;
   if (name != "adamw") problems.push_back(problem_of(name));
   return OpKind::adamw;
+}
+
+float read_norm_power(const Config& config) {
+  const auto type = config.get<std::string>("train.norm_type");
+  return type == "inf" ? std::numeric_limits<float>::infinity() : static_cast<float>(type[0] - '0');
 }
 
 }  // namespace foreshard::plan

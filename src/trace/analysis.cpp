@@ -51,6 +51,7 @@ std::int64_t common_length(std::span<const Interval> a, std::span<const Interval
 CollectiveTotal* total_of(Collectives& collectives, OpKind kind) {
   switch (kind) {
     case OpKind::all_gather:
+    case OpKind::gather_norm:
       return &collectives.all_gather;
     case OpKind::reduce_scatter:
       return &collectives.reduce_scatter;

@@ -32,6 +32,7 @@ bool is_collective(std::size_t kind) {
     case plan::OpKind::reduce_scatter:
     case plan::OpKind::all_reduce:
     case plan::OpKind::sum_norm:
+    case plan::OpKind::gather_norm:
     case plan::OpKind::sum_loss:
       return true;
     default:

@@ -43,6 +43,7 @@ Json json_of(const StepMetrics& m) {
           {"loss_max", number(m.loss_max)},
           {"grad_norm", number(m.grad_norm)},
           {"lr", number(m.lr)},
+          {"skipped_steps", m.skipped_steps},
           {"tokens_seen", m.tokens_seen},
           {"step_s", number(m.step_s)},
           {"tps_device", number(m.tps_device)},

@@ -15,6 +15,7 @@ struct StepMetrics {
   double time_unix_s = unknown, wall_s = unknown;  ///< at the end of the step; since the start of training
   double loss = unknown, loss_max = unknown;       ///< mean over valid tokens of all ranks; largest of the ranks' means
   double grad_norm = unknown, lr = unknown;
+  std::int64_t skipped_steps = 0;                                       ///< so far, because they were not finite
   std::int64_t tokens_seen = 0;                                         ///< all ranks, up to and including this step
   double step_s = unknown, tps_device = unknown, tps_global = unknown;  ///< tokens per second
   double tflops_device = unknown, mfu_pct = unknown;

@@ -34,6 +34,11 @@ void add_train_keys(Config& config) {
   config.add("train.steps", 100, "optimizer steps", {.unit = "steps", .min = 1});
   config.add("train.seed", 1234, "decides initial values, dropout and shuffling");
   config.add("train.max_norm", 1.0, "clip the global gradient norm to this; 0 = never", {.min = 0});
+  config.add("train.clip_value", 0.0, "then cut each element of the gradient to ± this; 0 = never", {.min = 0});
+  config.add("train.on_nonfinite", std::string("stop"),
+             "when a loss or gradient is infinite or not a number: stop, or skip the step",
+             {.choices = {"stop", "skip"}});
+  config.add("train.loss_scale", std::string("1"), "factor on the loss in backward: a number, or dynamic");
   config.add("optimizer.beta1", 0.9, "decay of the first moment (of lion: in the direction)", {.min = 0, .max = 1});
   config.add("optimizer.beta2", 0.95, "decay of the second moment (of lion: of its only one; its paper has 0.99)",
              {.min = 0, .max = 1});
@@ -77,7 +82,10 @@ TrainSettings read_train_settings(const Config& config) {
                  .max_norm = config.get<double>("train.max_norm"),
                  .momentum = config.get<double>("optimizer.momentum"),
                  .nesterov = config.get<bool>("optimizer.nesterov"),
-                 .groups = parse_parameter_groups(config.get<std::string>("optimizer.groups"))};
+                 .clip_value = config.get<double>("train.clip_value"),
+                 .groups = parse_parameter_groups(config.get<std::string>("optimizer.groups")),
+                 .loss_scale = parse_loss_scale("train.loss_scale", config.get<std::string>("train.loss_scale"))};
+  s.skip_nonfinite = config.get<std::string>("train.on_nonfinite") == "skip";
   s.schedule = read_lr_schedule(config, s.steps);
   s.data_path = config.get<std::string>("data.path");
   s.validation_path = config.get<std::string>("data.val_path");

@@ -15,6 +15,7 @@ struct TrainSettings {
   std::int64_t steps = 0;
   std::uint64_t seed = 0;
   OptimizerSettings optimizer;
+  bool skip_nonfinite = false;  ///< go on after a step whose loss or gradient was not finite; else stop
   LrSchedule schedule;
   std::string data_path, validation_path;  ///< globs; no validation where empty
   bool shuffle = false;

@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "plan/print.hpp"
 #include "train/agreement.hpp"
+#include "train/nonfinite.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -180,6 +181,7 @@ void Trainer::step(std::int64_t step) {
   const double data_s = static_cast<double>(now_ns() - data_began_ns) * 1e-9;
   const comm::Counters before = communicator_.counters();
   const bool traced = trace_ && step >= settings_.trace_first && step <= settings_.trace_last;
+  const double loss_scale = rank_->scaler().scale();
   const StepResult result =
       rank_->step(step, learning_rate(settings_.schedule, step), batch_, traced ? &recorder_ : nullptr);
   count_collectives(before);
@@ -192,23 +194,36 @@ void Trainer::step(std::int64_t step) {
   }
   if (step > first_step_ || settings_.steps == first_step_)
     step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
-  expect_finite(step, result);
+  judge(step, result, loss_scale);
   if (leads()) report(metrics_of(step, result, data_s));
   if (validates_after(step)) validate(step);
   if (trace_ && step % settings_.trace_flush_steps == 0 && step - settings_.trace_flush_steps < settings_.trace_last)
     trace_->flush();
 }
 
-/// All ranks see the same loss and norm, so all come here together.
-void Trainer::expect_finite(std::int64_t step, const StepResult& result) const {
-  if (result.valid_tokens == 0 || (std::isfinite(result.loss) && std::isfinite(result.grad_norm))) return;
+/// All ranks have the same verdict, so all come here together.
+void Trainer::judge(std::int64_t step, const StepResult& result, double loss_scale) {
+  if (result.finite) return;
+  const std::string findings = explain_nonfinite(communicator_, *rank_, batch_);
+  const bool overflow = rank_->scaler().dynamic() && std::isfinite(result.loss);
+  if (!overflow && !settings_.skip_nonfinite) stop(step, result, findings);
+  if (!leads()) return;
+  if (overflow)
+    log_info("step {}: skipped, the gradient overflowed at loss scale {}; now {}", step, loss_scale,
+             rank_->scaler().scale());
+  else
+    log_warn("step {}: skipped, nothing was updated: {}", step, findings);
+}
+
+void Trainer::stop(std::int64_t step, const StepResult& result, const std::string& findings) {
   together(communicator_, [&] {
     throw InputError(
         ExitCode::runtime_failure,
-        fmt::format("step {}: the loss is {} and the gradient norm {}: training has diverged; lower optimizer.lr ({}) "
-                    "or train.max_norm ({}), or look at "
-                    "the data",
-                    step, result.loss, result.grad_norm, settings_.schedule.peak, settings_.optimizer.max_norm));
+        fmt::format("step {}: the loss is {} and the gradient norm {}: training has diverged\n  {}\n  nothing was "
+                    "updated; lower optimizer.lr ({}) or train.max_norm ({}), look at the data, or go on without such "
+                    "steps by train.on_nonfinite = skip",
+                    step, result.loss, result.grad_norm, findings, settings_.schedule.peak,
+                    settings_.optimizer.max_norm));
   });
 }
 
@@ -229,6 +244,7 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
                 .loss = result.loss,
                 .grad_norm = result.grad_norm};
   m.lr = learning_rate(settings_.schedule, step);
+  m.skipped_steps = rank_->update_state().skipped_steps;
   m.tokens_seen = step * plan_settings_.step_tokens();
   m.step_s = step_s;
   m.tps_global = tokens / step_s;
@@ -333,6 +349,7 @@ void Trainer::finish(std::int64_t last_step) {
   r["rss_bytes"] = s.rss_bytes;
   r["base_rss_bytes"] = s.base_rss_bytes;
   r["step_time_s"] = s.step_time_s;
+  r["skipped_steps"] = rank_->update_state().skipped_steps;
   r["tflops_per_device"] = s.tflops_per_device;
   r["exposed_comm_s"] = std::isfinite(s.exposed_comm_s) ? nlohmann::json(s.exposed_comm_s) : nlohmann::json();
   r["collectives"] = {{"all_gather", json_of(s.collectives.all_gather)},

@@ -29,8 +29,8 @@ class Trainer {
 
   ~Trainer();  ///< a run that did not come to its end is recorded as failed
 
-  /// Collective: all steps that are left; `requeue` if a requested stop came before the last. Throws InputError, naming
-  /// the step, if the loss or the gradient is no longer finite.
+  /// Collective: all steps that are left; `requeue` if a requested stop came before the last. A step whose loss or
+  /// gradient is not finite is skipped, or ends the run with an InputError that names what was not.
   ExitCode run();
 
  private:
@@ -42,7 +42,8 @@ class Trainer {
   void open_trace(const std::string& command_line);
   void introduce() const;
   void step(std::int64_t step);
-  void expect_finite(std::int64_t step, const StepResult& result) const;
+  void judge(std::int64_t step, const StepResult& result, double loss_scale);
+  void stop(std::int64_t step, const StepResult& result, const std::string& findings);
   StepMetrics metrics_of(std::int64_t step, const StepResult& result, double data_s) const;
   void report(const StepMetrics& metrics);
   void validate(std::int64_t step);

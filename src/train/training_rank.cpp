@@ -1,10 +1,8 @@
 #include "train/training_rank.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.hpp"
-#include "base/exact_sum.hpp"
 #include "base/hash.hpp"
 #include "exec/run_plan.hpp"
 #include "train/agreement.hpp"
@@ -23,7 +21,8 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       plan_(plan::build_plan(graph_, settings.mesh, settings.schedule)),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
       arena_(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),
-      executor_(settings.mesh, communicator, arena_, kernels, std::move(options)) {
+      executor_(settings.mesh, communicator, arena_, kernels, std::move(options)),
+      scaler_(optimizer.loss_scale) {
   expect_same_plan(communicator, plan_);
   expect_same_plan(communicator, evaluation_);
   for (std::uint32_t unit = 0; unit < plan_.units.size(); ++unit)
@@ -33,6 +32,7 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
 
 exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate, const Batch& batch) const {
   return {.step = step,
+          .update = step - skipped_steps_,
           .dropout_key = Hash().add(seed_).add(step).value(),
           .learning_rate = learning_rate,
           .beta1 = optimizer_.beta1,
@@ -41,7 +41,9 @@ exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate,
           .momentum = optimizer_.momentum,
           .nesterov = optimizer_.nesterov,
           .rules = rules_,
+          .loss_scale = scaler_.scale(),
           .max_norm = optimizer_.max_norm,
+          .clip_value = optimizer_.clip_value,
           .tokens = batch.tokens,
           .targets = batch.targets};
 }
@@ -53,13 +55,22 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
   exec::run_plan(plan_, executor_);
   result.duration_ns = now_ns() - result.start_ns;
 
-  const auto* loss = reinterpret_cast<const double*>(bytes_of(plan_.loss).data());
-  const std::span<const std::int64_t, exact_sum_words> norm(
-      reinterpret_cast<const std::int64_t*>(bytes_of(plan_.norm).data()), exact_sum_words);
-  result.valid_tokens = loss[1];
-  result.loss = loss[0] / loss[1];
-  result.grad_norm = loss[1] > 0 ? std::sqrt(kernels::value_of(norm)) / loss[1] : 0;
+  const std::span norm(reinterpret_cast<const std::int64_t*>(bytes_of(plan_.norm).data()),
+                       static_cast<std::size_t>(plan_.norm_words()));
+  const engine::StepSums sums =
+      engine::step_sums(plan_.norm_power, norm, reinterpret_cast<const double*>(bytes_of(plan_.loss).data()), now.loss_scale);
+  result.valid_tokens = sums.tokens;
+  result.loss = sums.loss / sums.tokens;
+  result.grad_norm = sums.gradient_norm;
+  result.finite = sums.finite();
+  if (!result.finite) ++skipped_steps_;
+  scaler_.update(result.finite);
   return result;
+}
+
+void TrainingRank::restore(const UpdateState& state) {
+  skipped_steps_ = state.skipped_steps;
+  scaler_.restore(state.scaler);
 }
 
 std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {

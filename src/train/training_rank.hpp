@@ -6,6 +6,7 @@
 #include "engine/cpu_executor.hpp"
 #include "kernels/backend.hpp"
 #include "plan/settings.hpp"
+#include "train/grad_scaler.hpp"
 #include "train/parameter_groups.hpp"
 #include "train/token_stream.hpp"
 
@@ -16,7 +17,15 @@ struct OptimizerSettings {
   double max_norm = 1.0;  ///< 0: no clipping
   double momentum = 0;
   bool nesterov = false;
+  double clip_value = 0;  ///< 0: elements are not cut
   std::vector<ParameterGroup> groups;
+  GradScaler::Settings loss_scale;
+};
+
+/// What a checkpoint keeps of a rank besides its shards; the same on all ranks.
+struct UpdateState {
+  std::int64_t skipped_steps = 0;  ///< not finite, so not counted by the optimizer's bias corrections
+  GradScaler::State scaler;
 };
 
 /// What one step achieved, the same on all ranks but for the times.
@@ -24,6 +33,7 @@ struct StepResult {
   double loss = 0;       ///< mean over the valid tokens of all ranks and micro-batches; NaN without any
   double grad_norm = 0;  ///< of the mean gradient, before clipping
   double valid_tokens = 0;
+  bool finite = true;  ///< the verdict; where it is false, the step has changed no parameter and no moment
   std::int64_t start_ns = 0, duration_ns = 0;
 };
 
@@ -35,11 +45,19 @@ class TrainingRank {
   TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed, comm::Communicator& communicator,
                kernels::Backend& kernels, const OptimizerSettings& optimizer, engine::CpuOptions options);
 
-  /// Collective: optimizer step `step` ≥ 1 on this rank's micro-batches.
+  /// Collective: optimizer step `step` ≥ 1 on this rank's micro-batches. If the loss or the gradient is infinite or not
+  /// a number anywhere, all ranks skip the update together: parameters and moments keep their bits, and the optimizer
+  /// does not count the step.
   StepResult step(std::int64_t step, double learning_rate, const Batch& batch, trace::Recorder* recorder = nullptr);
 
   /// Collective: {Σ losses, valid tokens} of one micro-batch of all ranks, with the parameters as they are.
   std::pair<double, double> evaluate(const Batch& batch);
+
+  UpdateState update_state() const { return {skipped_steps_, scaler_.state()}; }
+  void restore(const UpdateState& state);
+  const GradScaler& scaler() const { return scaler_; }
+  /// Where this rank's loss stopped being finite in the last step.
+  engine::LossFault loss_fault() const { return executor_.loss_fault(); }
 
   const plan::Plan& plan() const { return plan_; }
   const model::Graph& graph() const { return graph_; }
@@ -62,6 +80,8 @@ class TrainingRank {
   plan::Plan plan_, evaluation_;
   engine::Arena arena_;
   engine::CpuExecutor executor_;
+  std::int64_t skipped_steps_ = 0;
+  GradScaler scaler_;
 };
 
 }  // namespace foreshard::train

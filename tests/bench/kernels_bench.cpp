@@ -257,7 +257,7 @@ void cross_entropy_backward(State& state) {
   const Tokens targets(o.rows, o.cols);
   const Array logits(o.rows * o.cols, 8), lse(o.rows);
   Array dlogits(o.rows * o.cols);
-  for (auto _ : state) cpu().cross_entropy_backward(o, logits, targets, lse, dlogits);
+  for (auto _ : state) cpu().cross_entropy_backward(o, 1, logits, targets, lse, dlogits);
   rate(state, "GB/s", 8.0 * static_cast<double>(o.rows * o.cols));
 }
 BENCHMARK(cross_entropy_backward)->Args({512, 2048})->Args({256, 50257});
@@ -265,7 +265,7 @@ BENCHMARK(cross_entropy_backward)->Args({512, 2048})->Args({256, 50257});
 void add_squares(State& state) {
   const Array x(state.range(0));
   std::int64_t words[ExactSum::words] = {};
-  for (auto _ : state) cpu().add_squares(state.range(0), x, words);
+  for (auto _ : state) cpu().add_powers(2, state.range(0), x, words);
   rate(state, "GB/s", 4.0 * static_cast<double>(state.range(0)));
 }
 BENCHMARK(add_squares)->Arg(1 << 18)->Arg(1 << 24);

@@ -100,6 +100,26 @@ TEST_F(BadInput, ADivergedRunStopsAndSaysWhere) {
                  HasSubstr("diverged"));
 }
 
+TEST_F(BadInput, ADivergedRunSaysWhoseLossItWas) {
+  expect_refused(train("--train.steps=20 --optimizer.lr=1e30 --train.max_norm=0 --lr_scheduler.warmup_steps=0"), 1,
+                 AllOf(HasSubstr("the loss of rank 0 in micro-batch 0 (sequence"), HasSubstr("the gradient of "),
+                       HasSubstr("train.on_nonfinite = skip")));
+}
+
+TEST_F(BadInput, ADivergedRunMayGoOnWithoutItsBadSteps) {
+  const Result result = train("--train.steps=4 --optimizer.lr=1e30 --train.max_norm=0 --train.on_nonfinite=skip");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("skipped, nothing was updated: the loss of rank 0"), HasSubstr("4/4")));
+}
+
+TEST_F(BadInput, AnOptimizerThatNeedsWholeTensorsIsRefused) {
+  expect_refused(train("--optimizer.name=lamb"), 2, HasSubstr("needs the norm of each whole parameter"));
+}
+
+TEST_F(BadInput, AGroupThatMatchesNothingIsNamed) {
+  expect_refused(train("--optimizer.groups='*.gamma:weight_decay=0'"), 2, HasSubstr("`*.gamma` matches no parameter"));
+}
+
 TEST_F(BadInput, AKilledRankEndsTheJob) {
   const Result result =
       run("sh -c \"" + training(2, data.path(), "--train.steps=1000000 --metrics.log_freq=1000000") +

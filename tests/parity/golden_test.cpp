@@ -1,6 +1,7 @@
 // Loss curves of tiny GPT-2 models trained by PyTorch in float64 (tests/golden/make_gpt_golden.py).
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -17,11 +18,22 @@ const json& cases() {
   return golden.at("cases");
 }
 
+train::ParameterGroup group_of(const json& group) {
+  train::ParameterGroup result{.patterns = {group.at("pattern").get<std::string>()},
+                               .learning_rate_scale = group.value("lr_scale", 1.0)};
+  if (group.contains("weight_decay")) result.weight_decay = group.at("weight_decay").get<double>();
+  return result;
+}
+
 void read_optimizer(const json& o, RunSetup& setup) {
   using model::OpKind;
   setup.optimizer = {o.at("beta1"), o.at("beta2"), o.at("eps"), o.at("weight_decay"), o.at("max_norm")};
   setup.optimizer.momentum = o.value("momentum", 0.0);
   setup.optimizer.nesterov = o.value("nesterov", false);
+  setup.optimizer.clip_value = o.value("clip_value", 0.0);
+  const auto norm = o.value("norm_type", "2");
+  setup.settings.schedule.norm_power = norm == "inf" ? HUGE_VALF : std::stof(norm);
+  for (const json& group : o.value("groups", json::array())) setup.optimizer.groups.push_back(group_of(group));
   const auto name = o.value("name", "adamw");
   if (name == "adam") setup.settings.schedule.update = OpKind::adam;
   if (name == "lion") setup.settings.schedule.update = OpKind::lion;
@@ -76,7 +88,8 @@ void expect_golden(const json& golden, const Outcome& outcome, double tolerance)
 struct Variant {
   int index, ranks;
 };
-constexpr Variant variants[] = {{0, 1}, {0, 3}, {1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 3}, {7, 1}, {7, 3}};
+constexpr Variant variants[] = {{0, 1}, {0, 3}, {1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 3}, {3, 1}, {3, 3}, {4, 1},
+                                {4, 3}, {5, 1}, {5, 3}, {6, 1}, {6, 3}, {7, 1}, {7, 3}, {8, 1}, {8, 3}};
 
 class Golden : public testing::TestWithParam<Variant> {
  protected:

@@ -89,9 +89,11 @@ class Ranks {
     const auto steps = static_cast<std::int64_t>(setup_.learning_rates.size());
     for (std::int64_t step = 1; step <= steps; ++step) {
       const train::Batch batch = rows_of_rank(setup_.batch(step), index, size());
+      if (setup_.before_step) setup_.before_step(rank, index, step);
       const auto result = rank.step(step, setup_.learning_rates[static_cast<std::size_t>(step - 1)], batch,
                                     index == 0 ? setup_.recorder : nullptr);
       note(rank, index, step, result);
+      if (setup_.after_step) setup_.after_step({rank, communicator, step, batch, result});
       communicator.barrier();
     }
     const std::lock_guard lock(mutex_);

@@ -10,6 +10,15 @@ namespace foreshard::parity {
 
 using Tensors = std::map<std::string, std::vector<double>>;  ///< whole parameters by name
 
+/// A step that one rank has done; collective calls are allowed.
+struct StepEnd {
+  train::TrainingRank& rank;
+  comm::Communicator& communicator;
+  std::int64_t step;
+  const train::Batch& batch;  ///< of this rank
+  const train::StepResult& result;
+};
+
 /// A training run of all ranks as threads of this process.
 struct RunSetup {
   plan::Settings settings;
@@ -21,7 +30,10 @@ struct RunSetup {
   /// All rows of a step, `global_batch` × `seq`, by step from 1.
   std::function<train::Batch(std::int64_t step)> batch;
   std::function<void(int rank, const plan::Op&)> before_op;  ///< empty, or called by each lane
-  trace::Recorder* recorder = nullptr;                       ///< of rank 0
+  /// Empty, or called by each rank around each step.
+  std::function<void(train::TrainingRank&, int rank, std::int64_t step)> before_step;
+  std::function<void(const StepEnd&)> after_step;
+  trace::Recorder* recorder = nullptr;  ///< of rank 0
 };
 
 struct Outcome {

@@ -186,8 +186,8 @@ TEST_F(Cpu, CrossEntropy) {
     Doubles loss(2, 1.0), loss_truth(2, 1.0), lse_truth(o.rows), d_truth(o.rows * o.cols);
     cpu->cross_entropy(o, logits, targets, loss, lse);
     reference->cross_entropy(o, Doubles(logits), targets, loss_truth, lse_truth);
-    reference->cross_entropy_backward(o, Doubles(logits), targets, lse_truth, d_truth);
-    cpu->cross_entropy_backward(o, logits, targets, lse, logits);
+    reference->cross_entropy_backward(o, 8, Doubles(logits), targets, lse_truth, d_truth);
+    cpu->cross_entropy_backward(o, 8, logits, targets, lse, logits);
     EXPECT_LE(error(lse, lse_truth), tolerance);
     EXPECT_NEAR(loss[0], loss_truth[0], tolerance * loss_truth[0]);
     EXPECT_EQ(loss[1], loss_truth[1]);

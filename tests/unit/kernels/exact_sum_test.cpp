@@ -89,47 +89,5 @@ TEST(ExactSum, MarksWhatIsNotFinite) {
   }
 }
 
-template <class T>
-Words squares(Backend& backend, const Array<T>& x, std::int64_t from, std::int64_t to, Words words = {}) {
-  backend.add_squares(to - from, Const{x.data.data() + from, dtype_of<T>}, words);
-  return words;
-}
-
-TEST(ExactSum, SquaresDoNotDependOnCutsAtMultiplesOfEight) {
-  const auto cpu = make_cpu(), reference = make_reference();
-  Array<float> x = Array<float>::random(1003, 1);
-  for (std::int64_t i = 0; i < x.size(); ++i) x[i] = std::ldexp(x[i], static_cast<int>(i % 200) - 100);
-  for (Backend* backend : {cpu.get(), reference.get()}) {
-    const Words whole = squares(*backend, x, 0, 1003);
-    EXPECT_EQ(whole, squares(*reference, x, 0, 1003));
-    for (const std::int64_t cut : {0, 8, 16, 72, 504, 1000}) {
-      EXPECT_EQ(squares(*backend, x, cut, 1003, squares(*backend, x, 0, cut)), whole);
-      Words parts = merged(squares(*backend, x, 0, cut), squares(*backend, x, cut, 1003));
-      carry_exact(parts);
-      EXPECT_EQ(parts, whole);
-    }
-  }
-}
-
-TEST(ExactSum, SquaresCoverEveryFloat) {
-  const auto cpu = make_cpu();
-  Array<float> x(3);
-  x.data = {std::numeric_limits<float>::denorm_min(), 0, 0};
-  EXPECT_EQ(value_of(squares(*cpu, x, 0, 3)), 0x1p-298);
-  const double largest = static_cast<double>(std::numeric_limits<float>::max());
-  x.data = {std::numeric_limits<float>::max(), 0, 0};
-  EXPECT_EQ(value_of(squares(*cpu, x, 0, 3)), largest * largest);
-  x.data = {1, std::numeric_limits<float>::infinity(), 0};
-  EXPECT_TRUE(std::isnan(value_of(squares(*cpu, x, 0, 3))));
-}
-
-TEST(ExactSum, SquaresOfOneThousandNumbers) {
-  const Array<float> x = Array<float>::random(1000, 3);
-  long double truth = 0;
-  for (const float v : x.data) truth += static_cast<long double>(v) * static_cast<long double>(v);
-  EXPECT_NEAR(value_of(squares(*make_cpu(), x, 0, 1000)), static_cast<double>(truth),
-              1e-15 * static_cast<double>(truth));
-}
-
 }  // namespace
 }  // namespace foreshard::kernels

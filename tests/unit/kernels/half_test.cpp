@@ -185,8 +185,8 @@ TYPED_TEST(Halves, CrossEntropy) {
       Doubles loss(2, 1.0), loss_truth(2, 1.0), lse_truth(o.rows), truth(o.rows * o.cols);
       backend.cross_entropy(o, logits, targets, loss, lse);
       this->reference->cross_entropy(o, Doubles(logits), targets, loss_truth, lse_truth);
-      this->reference->cross_entropy_backward(o, Doubles(logits), targets, lse_truth, truth);
-      backend.cross_entropy_backward(o, logits, targets, lse, logits);
+      this->reference->cross_entropy_backward(o, 1, Doubles(logits), targets, lse_truth, truth);
+      backend.cross_entropy_backward(o, 1, logits, targets, lse, logits);
       EXPECT_LE(error(lse, lse_truth), float_error);
       EXPECT_NEAR(loss[0], loss_truth[0], float_error * loss_truth[0]);
       EXPECT_EQ(loss[1], loss_truth[1]);
@@ -202,8 +202,8 @@ TYPED_TEST(Halves, SquaresAndAdamWAreThoseOfTheWidenedNumbers) {
       const auto grad = Array<T>::random(n, 1);
       const Floats widened(grad);
       std::int64_t words[ExactSum::words] = {}, words_truth[ExactSum::words] = {};
-      backend.add_squares(n, grad, words);
-      backend.add_squares(n, widened, words_truth);
+      backend.add_powers(2, n, grad, words);
+      backend.add_powers(2, n, widened, words_truth);
       EXPECT_TRUE(std::ranges::equal(words, words_truth));
       Update o{n};
       o.learning_rate = 0.1;
@@ -241,7 +241,7 @@ TYPED_TEST(Halves, NanAndInfinityPassThrough) {
       EXPECT_EQ(wide[1], infinity);
       EXPECT_EQ(wide[2], -infinity);
       std::int64_t words[ExactSum::words] = {};
-      backend.add_squares(n, x, words);
+      backend.add_powers(2, n, x, words);
       EXPECT_TRUE(std::isnan(value_of(words)));
     }
   });

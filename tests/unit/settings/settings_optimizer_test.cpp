@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.hpp"
 #include "plan/settings.hpp"
 
@@ -72,6 +74,14 @@ TEST(OptimizerSettings, UnknownNamesGetTheNearestOffered) {
 TEST(OptimizerSettings, MomentumBelongsToSgd) {
   EXPECT_THAT(problems_of({"--optimizer.momentum=0.9"}),
               AllOf(HasSubstr("optimizer.momentum = 0.9 belongs to optimizer.name = sgd"), HasSubstr("beta1")));
+}
+
+TEST(OptimizerSettings, NormTypes) {
+  EXPECT_EQ(settings_of({}).schedule.norm_power, 2);
+  EXPECT_EQ(settings_of({"--train.norm_type=1"}).schedule.norm_power, 1);
+  EXPECT_EQ(settings_of({"--train.norm_type=3"}).schedule.norm_power, 3);
+  EXPECT_TRUE(std::isinf(settings_of({"--train.norm_type=inf"}).schedule.norm_power));
+  EXPECT_THAT(problems_of({"--train.norm_type=4"}), HasSubstr("inf"));
 }
 
 }  // namespace

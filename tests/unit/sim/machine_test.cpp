@@ -95,7 +95,7 @@ TEST(GenericMachine, KnowsEveryOp) {
   for (int i = 0; i < static_cast<int>(OpKind::count_); ++i) {
     const auto kind = static_cast<OpKind>(i);
     const bool moves = kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::all_reduce ||
-                       kind == OpKind::sum_norm || kind == OpKind::sum_loss;
+                       kind == OpKind::sum_norm || kind == OpKind::sum_loss || kind == OpKind::gather_norm;
     const Sizes sizes{.rows = 64, .cols = 64, .inner = 64, .batch = 2, .seq = 32, .heads = 4};
     const double seconds = moves ? cost::collective_seconds(machine, kind, 1e6, {64, 8})
                                  : cost::kernel_seconds(machine, kind, false, sizes, 8);

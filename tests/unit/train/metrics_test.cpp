@@ -106,6 +106,7 @@ TEST(MetricsFile, HasTheAgreedKeys) {
                           "loss_max",
                           "grad_norm",
                           "lr",
+                          "skipped_steps",
                           "tokens_seen",
                           "step_s",
                           "tps_device",
@@ -123,7 +124,7 @@ TEST(MetricsFile, HasTheAgreedKeys) {
                           "warmup"}) {
     EXPECT_TRUE(line.contains(key)) << key;
   }
-  EXPECT_EQ(line.size(), 22u);
+  EXPECT_EQ(line.size(), 23u);
 }
 
 TEST(MetricsFile, GoesOnWhereItStopped) {
