@@ -101,6 +101,10 @@ TrainSettings read_train_settings(const Config& config) {
   s.run_dir = config.get<std::string>("run.dir");
   s.run_name = config.get<std::string>("run.name");
   s.threads = config.get<int>("engine.threads");
+  if (s.optimizer.nesterov && s.optimizer.momentum == 0)
+    throw InputError(ExitCode::usage,
+                     "optimizer.nesterov = true looks ahead along a velocity, but optimizer.momentum is "
+                     "0: set it above 0, for example --optimizer.momentum=0.9");
   if (s.data_path.empty())
     throw InputError(ExitCode::usage,
                      "data.path is not given: name the training shards, for example --data.path='data/text_train.bin' "

@@ -204,15 +204,17 @@ void Trainer::step(std::int64_t step) {
 /// All ranks have the same verdict, so all come here together.
 void Trainer::judge(std::int64_t step, const StepResult& result, double loss_scale) {
   if (result.finite) return;
+  if (rank_->scaler().dynamic() && std::isfinite(result.loss)) return note_overflow(step, loss_scale);
   const std::string findings = explain_nonfinite(communicator_, *rank_, batch_);
-  const bool overflow = rank_->scaler().dynamic() && std::isfinite(result.loss);
-  if (!overflow && !settings_.skip_nonfinite) stop(step, result, findings);
+  if (!settings_.skip_nonfinite) stop(step, result, findings);
+  if (leads()) log_warn("step {}: skipped, nothing was updated: {}", step, findings);
+}
+
+/// What a dynamic loss scale is for; not a fault.
+void Trainer::note_overflow(std::int64_t step, double loss_scale) const {
   if (!leads()) return;
-  if (overflow)
-    log_info("step {}: skipped, the gradient overflowed at loss scale {}; now {}", step, loss_scale,
-             rank_->scaler().scale());
-  else
-    log_warn("step {}: skipped, nothing was updated: {}", step, findings);
+  log_info("step {}: skipped, the gradient overflowed at loss scale {}; now {}", step, loss_scale,
+           rank_->scaler().scale());
 }
 
 void Trainer::stop(std::int64_t step, const StepResult& result, const std::string& findings) {

@@ -43,6 +43,7 @@ class Trainer {
   void introduce() const;
   void step(std::int64_t step);
   void judge(std::int64_t step, const StepResult& result, double loss_scale);
+  void note_overflow(std::int64_t step, double loss_scale) const;
   void stop(std::int64_t step, const StepResult& result, const std::string& findings);
   StepMetrics metrics_of(std::int64_t step, const StepResult& result, double data_s) const;
   void report(const StepMetrics& metrics);

@@ -116,6 +116,10 @@ TEST_F(BadInput, AnOptimizerThatNeedsWholeTensorsIsRefused) {
   expect_refused(train("--optimizer.name=lamb"), 2, HasSubstr("needs the norm of each whole parameter"));
 }
 
+TEST_F(BadInput, NesterovWithoutMomentumIsRefused) {
+  expect_refused(train("--optimizer.name=sgd --optimizer.nesterov=true"), 2, HasSubstr("optimizer.momentum is 0"));
+}
+
 TEST_F(BadInput, AGroupThatMatchesNothingIsNamed) {
   expect_refused(train("--optimizer.groups='*.gamma:weight_decay=0'"), 2, HasSubstr("`*.gamma` matches no parameter"));
 }
