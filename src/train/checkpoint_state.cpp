@@ -66,6 +66,21 @@ std::vector<StateBuffer> state_of(const plan::Plan& plan) {
   return state;
 }
 
+std::map<std::string, double> scalars_of(const UpdateState& state) {
+  return {{"skipped_steps", static_cast<double>(state.skipped_steps)},
+          {"loss_scale", state.scaler.scale},
+          {"loss_scale_finite_steps", static_cast<double>(state.scaler.finite_steps)}};
+}
+
+UpdateState update_state_of(const std::map<std::string, double>& scalars) {
+  const auto value = [&](const char* name, double absent) {
+    const auto found = scalars.find(name);
+    return found == scalars.end() ? absent : found->second;
+  };
+  return {static_cast<std::int64_t>(value("skipped_steps", 0)),
+          {value("loss_scale", 1), static_cast<std::int64_t>(value("loss_scale_finite_steps", 0))}};
+}
+
 std::string state_file_name(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }
 
 FileEntry write_state(const std::filesystem::path& path, TrainingRank& rank, const WritePoint& at) {

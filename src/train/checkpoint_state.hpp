@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ struct StateBuffer {
 
 /// The persistent buffers of parameters and optimizer, in the plan's order. All else of a step is made anew in it.
 std::vector<StateBuffer> state_of(const plan::Plan& plan);
+
+/// What a rank carries besides, as the manifest's scalars, and back; a scalar that is not there keeps its first value.
+std::map<std::string, double> scalars_of(const UpdateState& state);
+UpdateState update_state_of(const std::map<std::string, double>& scalars);
 
 /// "rank-00003.safetensors"
 std::string state_file_name(int rank);

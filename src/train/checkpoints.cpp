@@ -57,6 +57,7 @@ std::int64_t Checkpoints::resume() {
     resumed_ = resume_from(communicator_, rank_, found, facts_.layout);
   }
   saved_step_ = resumed_ ? resumed_->manifest.step : 0;
+  if (resumed_) rank_.restore(update_state_of(resumed_->manifest.scalars));
   if (leads()) tell();
   together(communicator_, [&] { expect_room_after(saved_step_); });
   return saved_step_;
@@ -104,6 +105,7 @@ fs::path Checkpoints::save(std::int64_t step, const fs::path& run_folder) {
   if (step == saved_step_) return saved_;
   Manifest manifest = facts_;
   manifest.step = step;
+  manifest.scalars = scalars_of(rank_.update_state());
   const fs::path folder = settings_.dir.empty() ? comparable(run_folder / "checkpoints") : settings_.dir;
   saved_ = save_checkpoint(communicator_, rank_, std::move(manifest), {.folder = folder, .keep = settings_.keep});
   saved_step_ = step;

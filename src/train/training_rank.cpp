@@ -57,8 +57,8 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
 
   const std::span norm(reinterpret_cast<const std::int64_t*>(bytes_of(plan_.norm).data()),
                        static_cast<std::size_t>(plan_.norm_words()));
-  const engine::StepSums sums =
-      engine::step_sums(plan_.norm_power, norm, reinterpret_cast<const double*>(bytes_of(plan_.loss).data()), now.loss_scale);
+  const engine::StepSums sums = engine::step_sums(
+      plan_.norm_power, norm, reinterpret_cast<const double*>(bytes_of(plan_.loss).data()), now.loss_scale);
   result.valid_tokens = sums.tokens;
   result.loss = sums.loss / sums.tokens;
   result.grad_norm = sums.gradient_norm;
@@ -70,7 +70,7 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
 
 void TrainingRank::restore(const UpdateState& state) {
   skipped_steps_ = state.skipped_steps;
-  scaler_.restore(state.scaler);
+  if (scaler_.dynamic()) scaler_.restore(state.scaler);
 }
 
 std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {

@@ -26,6 +26,7 @@ struct OptimizerSettings {
 struct UpdateState {
   std::int64_t skipped_steps = 0;  ///< not finite, so not counted by the optimizer's bias corrections
   GradScaler::State scaler;
+  friend bool operator==(const UpdateState&, const UpdateState&) = default;
 };
 
 /// What one step achieved, the same on all ranks but for the times.
@@ -54,7 +55,7 @@ class TrainingRank {
   std::pair<double, double> evaluate(const Batch& batch);
 
   UpdateState update_state() const { return {skipped_steps_, scaler_.state()}; }
-  void restore(const UpdateState& state);
+  void restore(const UpdateState& state);  ///< a fixed loss scale stays as it is
   const GradScaler& scaler() const { return scaler_; }
   /// Where this rank's loss stopped being finite in the last step.
   engine::LossFault loss_fault() const { return executor_.loss_fault(); }
