@@ -13,6 +13,7 @@ enum class ExitCode : int {
   infeasible = 3,  ///< no plan fits
   outside = 4,     ///< a comparison or self-check is outside its tolerance
   bad_input = 5,   ///< an input file is unreadable or has the wrong format
+  stalled = 6,     ///< the watchdog ended a run that no longer moved
   requeue = 75,    ///< a checkpoint was written after a signal: start me again
 };
 

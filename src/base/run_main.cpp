@@ -42,10 +42,10 @@ std::string remedy_for(ExitCode code, std::string_view program) {
       return fmt::format("correct the above; `{} --help` lists every option", program);
     case ExitCode::infeasible:
       return "ask for less, as said above";
-    case ExitCode::outside:
-      return "see the figures above, or allow more with --tolerance";
     case ExitCode::bad_input:
       return "correct or make the file again, as said above";
+    case ExitCode::stalled:
+      return "look for a stopped or dead process, a full disk or a slow node; allow more time with engine.watchdog_s";
     default:
       return "as said above";
   }

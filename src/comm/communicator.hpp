@@ -71,6 +71,11 @@ class Communicator {
   /// by the communicator. Pages are not touched, so they count as used only when an op writes them.
   virtual std::span<std::byte> arena(std::int64_t size_bytes) = 0;
 
+  /// Collective, once: `size_bytes` (a few pages) of zeroed memory of each rank of this node, by node rank, which all
+  /// of them may read at any time, also while its owner is stopped. Where the node's memory cannot be shared, only the
+  /// own part is there and the others are empty. Owned by the communicator.
+  virtual std::vector<std::span<std::byte>> notice_board(std::int64_t size_bytes) = 0;
+
   /// Collective over all ranks: this rank's group of `members` (world ranks in order; contains this rank). After
   /// `arena`.
   virtual std::unique_ptr<Group> group(std::span<const int> members) = 0;

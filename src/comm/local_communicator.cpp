@@ -39,6 +39,7 @@ class LocalCommunicator final : public Communicator {
   std::string_view transport() const override { return "threads"; }
 
   std::span<std::byte> arena(std::int64_t size_bytes) override;
+  std::vector<std::span<std::byte>> notice_board(std::int64_t size_bytes) override;
   std::unique_ptr<Group> group(std::span<const int> members) override;
   void barrier() override { meeting_->exchange(rank_, {}, "barrier"); }
   void broadcast(std::span<std::byte> data, int root) override;
@@ -60,7 +61,7 @@ class LocalCommunicator final : public Communicator {
 
   std::shared_ptr<Rendezvous> meeting_;
   int rank_, size_;
-  Mapping arena_;
+  Mapping arena_, notices_;
   std::vector<std::byte*> arenas_;
   Tally tally_;
 };
@@ -73,6 +74,12 @@ std::span<std::byte> LocalCommunicator::arena(std::int64_t size_bytes) {
   }
   arenas_ = all_gather(arena_.data(), "arena");
   return arena_.bytes();
+}
+
+std::vector<std::span<std::byte>> LocalCommunicator::notice_board(std::int64_t size_bytes) {
+  FORESHARD_EXPECT(notices_.data() == nullptr, "a communicator has one notice board");
+  notices_ = Mapping::anonymous(size_bytes);
+  return all_gather(notices_.bytes(), "notice_board");
 }
 
 std::unique_ptr<Group> LocalCommunicator::group(std::span<const int> members) {

@@ -57,6 +57,7 @@ class MpiCommunicator final : public Communicator {
   std::string_view transport() const override { return transport_; }
 
   std::span<std::byte> arena(std::int64_t size_bytes) override;
+  std::vector<std::span<std::byte>> notice_board(std::int64_t size_bytes) override;
   std::unique_ptr<Group> group(std::span<const int> members) override;
   void barrier() override { world_.barrier(abort_flag()); }
   void broadcast(std::span<std::byte> data, int root) override { world_.broadcast(data, root, abort_flag()); }
@@ -94,7 +95,8 @@ class MpiCommunicator final : public Communicator {
   std::span<std::byte> arena_;
   bool has_arena_ = false;
   Mapping private_arena_;
-  std::optional<MpiNodeMemory> shared_arena_;
+  std::optional<MpiNodeMemory> shared_arena_, notices_;
+  Mapping private_notices_;
   std::string transport_ = "mpi";
 };
 
@@ -123,6 +125,21 @@ std::span<std::byte> MpiCommunicator::arena(std::int64_t size_bytes) {
   shared_arena_.reset();
   private_arena_ = Mapping::anonymous(size_bytes);
   return arena_ = private_arena_.bytes();
+}
+
+/// Not agreed on: a rank that cannot see its neighbours' notices goes without.
+std::vector<std::span<std::byte>> MpiCommunicator::notice_board(std::int64_t size_bytes) {
+  FORESHARD_EXPECT(!notices_ && private_notices_.data() == nullptr, "a communicator has one notice board");
+  std::vector<std::span<std::byte>> notices(static_cast<std::size_t>(node_.size()));
+  if (options_.shared_memory && node_.size() > 1) notices_.emplace(node_, size_bytes, abort_flag());
+  if (notices_ && notices_->problem().empty()) {
+    for (int rank = 0; rank < node_.size(); ++rank)
+      notices[rank] = {notices_->arena_of(rank), static_cast<std::size_t>(size_bytes)};
+    return notices;
+  }
+  private_notices_ = Mapping::anonymous(size_bytes);
+  notices[node_.rank()] = private_notices_.bytes();
+  return notices;
 }
 
 /// What went wrong on this rank.

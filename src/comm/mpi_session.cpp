@@ -11,7 +11,7 @@ namespace foreshard::comm {
 
 namespace {
 
-constexpr std::chrono::seconds patience_with_abort{10};
+constexpr std::chrono::seconds patience_with_abort{5};
 
 // MPI_Abort has been seen to hang; the process ends all the same.
 void exit_after_a_while(int exit_code) noexcept {

@@ -34,6 +34,7 @@ CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicato
       arena_(arena),
       kernels_(kernels),
       options_(std::move(options)),
+      pulse_(options_.pulse ? *options_.pulse : unseen_pulse_),
       rank_(communicator.rank()) {
   gather_group_ = communicator.group(mesh.shard_group(rank_));
   reduce_group_ = communicator.group(mesh.shard_group(rank_));
@@ -51,6 +52,7 @@ void CpuExecutor::begin_step(const plan::Plan& plan, const exec::StepContext& co
   plan_ = &plan;
   context_ = &context;
   recorder_ = recorder;
+  pulse_.begin_step(context.step);
 }
 
 LaneThread& CpuExecutor::thread_of(Lane lane) {
@@ -73,6 +75,7 @@ exec::Ticket CpuExecutor::issue(const exec::Instance& instance, std::span<const 
 void CpuExecutor::finish() {
   for (int lane = 0; lane < plan::lane_count; ++lane)
     progress_.wait_for({static_cast<Lane>(lane), issued_[static_cast<std::size_t>(lane)]});
+  pulse_.end_step();
   const std::lock_guard lock(error_mutex_);
   if (error_) std::rethrow_exception(error_);
 }
@@ -88,11 +91,14 @@ void CpuExecutor::run(const Task& task) {
       fail(std::current_exception());
     }
   }
+  pulse_.leave(task.ticket.lane, task.ticket.sequence);
   progress_.advance(task.ticket.lane);
 }
 
 void CpuExecutor::execute(const Task& task) {
   const Op& op = *task.instance.op;
+  pulse_.enter(op.lane, task.ticket.sequence, static_cast<std::uint32_t>(&op - plan_->ops.data()),
+               task.instance.micro_batch);
   if (options_.before_op) options_.before_op(op);
   const std::uint64_t received = recorder_ ? received_bytes(op.kind) : 0;
   const std::int64_t start_ns = recorder_ ? now_ns() : 0;

@@ -8,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "engine/dispatch.hpp"
 #include "engine/lane_thread.hpp"
+#include "engine/pulse.hpp"
 #include "exec/executor.hpp"
 #include "trace/recorder.hpp"
 
@@ -19,6 +20,7 @@ struct CpuOptions {
   std::function<void(std::exception_ptr)> on_failure = [](std::exception_ptr) {};
   /// Called on the op's lane before it runs; for tests that delay lanes.
   std::function<void(const plan::Op&)> before_op;
+  Pulse* pulse = nullptr;  ///< where others see what this rank does; outlives the executor; null: nowhere
 };
 
 /// Carries out the plans of one rank on its processor cores: a thread per lane, kernels on the compute lane's team,
@@ -54,6 +56,8 @@ class CpuExecutor : public exec::Executor {
   Arena& arena_;
   kernels::Backend& kernels_;
   CpuOptions options_;
+  Pulse unseen_pulse_;
+  Pulse& pulse_;
   int rank_;
   std::unique_ptr<comm::Group> gather_group_, inner_group_, reduce_group_, norm_group_, replica_group_, world_group_;
 

@@ -61,6 +61,7 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
       settings_(train),
       communicator_(communicator),
       kernels_(kernels::make_cpu()),
+      pulses_(communicator),
       stop_(communicator, stop_requested) {
   together(communicator_, [&] {
     data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), stream_options());
@@ -69,7 +70,8 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   });
   base_rss_bytes_ = resident_bytes();
   rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, *kernels_, settings_.optimizer,
-                cpu_options(std::move(on_failure)));
+                cpu_options(on_failure));
+  if (settings_.watchdog_s > 0) watch(std::move(on_failure));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
   first_step_ = checkpoints_->resume() + 1;
   set_kernel_choices();
@@ -97,9 +99,21 @@ StreamOptions Trainer::stream_options() const {
           .seed = settings_.seed};
 }
 
-engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> on_failure) const {
+engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> on_failure) {
   return {.threads = settings_.threads > 0 ? settings_.threads : cores_of_rank(communicator_.node_size()),
-          .on_failure = std::move(on_failure)};
+          .on_failure = std::move(on_failure),
+          .pulse = &pulses_.own()};
+}
+
+void Trainer::watch(std::function<void(std::exception_ptr)> on_failure) {
+  const auto deadline = std::chrono::duration<double>(settings_.watchdog_s);
+  watchdog_.emplace(
+      pulses_, engine::WatchedPlans{&rank_->plan(), &rank_->evaluation_plan()},
+      engine::WatchdogOptions{.deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline),
+                              .on_stall = [this, on_failure = std::move(on_failure)](const std::exception_ptr& stall) {
+                                record_failure("stalled", ExitCode::stalled);
+                                on_failure(stall);
+                              }});
 }
 
 void Trainer::open_run(std::vector<std::string> command_line) {
@@ -134,10 +148,12 @@ void Trainer::open_trace(const std::string& command_line) {
   together(communicator_, [&] { trace_.emplace(communicator_, path, run, rank_->plan(), ranks); });
 }
 
-Trainer::~Trainer() {
+Trainer::~Trainer() { record_failure("failed", ExitCode::runtime_failure); }
+
+void Trainer::record_failure(const std::string& reason, ExitCode code) {
   if (!record_ || finished_) return;
   try {
-    record_->finish("failed", 1);
+    record_->finish(reason, static_cast<int>(code));
   } catch (const LibraryError& error) {  // what ended the run matters more than what kept it from being recorded
     log_warn("{}", error.what());
   }

@@ -8,6 +8,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "engine/watchdog.hpp"
 #include "trace/analysis.hpp"
 #include "train/kernel_choice.hpp"
 #include "train/metrics.hpp"
@@ -37,7 +38,9 @@ class Trainer {
   bool leads() const { return communicator_.rank() == 0; }
   void set_kernel_choices();
   StreamOptions stream_options() const;
-  engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure) const;
+  engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure);
+  void watch(std::function<void(std::exception_ptr)> on_failure);
+  void record_failure(const std::string& reason, ExitCode code);
   void open_run(std::vector<std::string> command_line);
   void open_trace(const std::string& command_line);
   void introduce() const;
@@ -67,6 +70,7 @@ class Trainer {
   std::unique_ptr<TokenStream> data_;
   std::unique_ptr<ValidationStream> validation_;
   std::int64_t base_rss_bytes_;
+  engine::PulseBoard pulses_;
   std::optional<TrainingRank> rank_;
   std::optional<Checkpoints> checkpoints_;
   StopAgreement stop_;
@@ -87,6 +91,8 @@ class Trainer {
   trace::Collectives collectives_;                // of the last step, counted
   trace::StepTotals totals_;                      // of the last recorded step
   std::vector<double> step_times_s_, exposed_s_;  // after warm-up
+
+  std::optional<engine::Watchdog> watchdog_;  // last: it looks at the above
 };
 
 }  // namespace foreshard::train

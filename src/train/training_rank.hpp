@@ -61,6 +61,7 @@ class TrainingRank {
   engine::LossFault loss_fault() const { return executor_.loss_fault(); }
 
   const plan::Plan& plan() const { return plan_; }
+  const plan::Plan& evaluation_plan() const { return evaluation_; }
   const model::Graph& graph() const { return graph_; }
   const engine::Arena& arena() const { return arena_; }
   /// This rank's shard of a unit's parameters: shard_elements of the plan's type.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "train/data_shard.hpp"
@@ -34,6 +35,37 @@ std::string training(int ranks, const std::filesystem::path& folder, const std::
       "--data.path={}/text_train.bin --run.dir={}/runs "
       "{}",
       FORESHARD_MPIRUN, ranks, FORESHARD_BIN, folder.string(), folder.string(), arguments);
+}
+
+namespace {
+
+/// What the kernel says of a process, e.g. its "cmdline": words that each end with a zero byte.
+std::string words_of(const std::filesystem::path& process, const char* what) {
+  std::ifstream file(process / what);
+  return std::string(1, '\0') + std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool is_rank(const std::filesystem::path& process, const std::filesystem::path& folder, int rank) {
+  const std::string number = fmt::format("{}OMPI_COMM_WORLD_RANK={}{}", '\0', rank, '\0');
+  return words_of(process, "cmdline").find(folder.string()) != std::string::npos &&
+         words_of(process, "environ").find(number) != std::string::npos;
+}
+
+bool has_stepped(const std::filesystem::path& folder) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(folder / "runs/train/latest/metrics.jsonl", none);
+  return !none && size > 0;
+}
+
+}  // namespace
+
+int process_of(const std::filesystem::path& folder, int rank) {
+  for (int look = 0; look < 3000 && !has_stepped(folder); ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (!has_stepped(folder)) return 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc"))
+    if (is_rank(entry.path(), folder, rank)) return std::atoi(entry.path().filename().c_str());
+  return 0;
 }
 
 DataFolder::DataFolder() {

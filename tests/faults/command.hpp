@@ -16,6 +16,10 @@ Result run(const std::string& command);
 /// "mpirun -n RANKS foreshard-train ARGUMENTS" on a tiny model and the data set of `folder`, one step.
 std::string training(int ranks, const std::filesystem::path& folder, const std::string& arguments);
 
+/// The process that is rank `rank` of the training run in `folder`. Waits until that run has ended its first step; 0 if
+/// it does not within half a minute.
+int process_of(const std::filesystem::path& folder, int rank);
+
 /// A fresh folder with text_train.bin and text_val.bin of a few thousand bytes.
 class DataFolder {
  public:

@@ -220,6 +220,23 @@ TEST_P(CommunicatorContract, CountsWhatMoved) {
   });
 }
 
+TEST_P(CommunicatorContract, NoticesAreSeenWithoutTheirOwnersHelp) {
+  on_every_rank(4096, [&](Communicator& ranks, std::span<std::byte>) {
+    const auto notices = ranks.notice_board(100);
+    ASSERT_EQ(static_cast<int>(notices.size()), ranks.node_size());
+    const std::span<std::byte> own = notices[static_cast<std::size_t>(ranks.node_rank())];
+    ASSERT_EQ(own.size(), 100U);
+    EXPECT_EQ(own[99], std::byte{0});
+    own[99] = static_cast<std::byte>(1 + ranks.node_rank());
+    ranks.barrier();
+    for (std::size_t rank = 0; rank < notices.size(); ++rank) {
+      if (notices[rank].empty()) continue;
+      EXPECT_EQ(notices[rank][99], static_cast<std::byte>(1 + rank));
+    }
+    ranks.barrier();
+  });
+}
+
 TEST_P(CommunicatorContract, RefusesGroupsThatDoNotFit) {
   on_every_rank(4096, [&](Communicator& ranks, std::span<std::byte>) {
     EXPECT_THROW(ranks.group({}), ContractError);
