@@ -1,6 +1,7 @@
 #include "plan/query.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "plan/lifetimes.hpp"
 
@@ -73,6 +74,19 @@ VisitOps find_visit(const Plan& plan, const Segment& segment, UnitId unit, Phase
 bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b) {
   const Order order(plan, segment);
   return !order.precedes(a, b) && !order.precedes(b, a);
+}
+
+ArenaRange longest_transient_range(const Plan& plan) {
+  std::map<std::int64_t, std::int64_t> taken{{plan.arena_bytes, plan.arena_bytes}};  // begin -> end
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.persistent) taken[buffer.offset_bytes] = buffer.offset_bytes + buffer.size_bytes;
+  ArenaRange longest;
+  std::int64_t end = 0;
+  for (const auto& [begin, next] : taken) {
+    if (begin - end > longest.size_bytes) longest = {end, begin - end};
+    end = std::max(end, next);
+  }
+  return longest;
 }
 
 std::int64_t memory_lower_bound(const Plan& plan) {

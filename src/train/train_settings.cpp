@@ -66,10 +66,12 @@ void add_train_keys(Config& config) {
   config.add("engine.threads", 0,
              "compute threads of a rank; 0 = the cores it is bound to, else cores of the node / its ranks",
              {.unit = "threads", .min = 0});
+  config.add("engine.self_test", true,
+             "try the collectives and matrix products of the plan before the first step; exit code 4 if one is wrong");
   config.add("engine.watchdog_s", 300.0,
              "end the run (exit code 6) when nothing has moved for so long, and say who is late: more than the longest "
              "op or pause between steps; 0 = never",
-             {.unit = "s", .min = 0});
+             {.unit = "s", .min = 0, .max = 1e8});
   config.add("comm.backend", std::string("auto"),
              "auto and mpi: MPI, through shared memory inside a node; messages: MPI without it",
              {.choices = {"auto", "mpi", "messages"}});
@@ -105,6 +107,7 @@ TrainSettings read_train_settings(const Config& config) {
   s.run_dir = config.get<std::string>("run.dir");
   s.run_name = config.get<std::string>("run.name");
   s.threads = config.get<int>("engine.threads");
+  s.self_test = config.get<bool>("engine.self_test");
   s.watchdog_s = config.get<double>("engine.watchdog_s");
   if (s.optimizer.nesterov && s.optimizer.momentum == 0)
     throw InputError(ExitCode::usage,

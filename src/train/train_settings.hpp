@@ -27,6 +27,7 @@ struct TrainSettings {
   std::int64_t trace_flush_steps = 20;
   CheckpointSettings checkpoint;
   std::string run_dir, run_name;
+  bool self_test = true;
   double watchdog_s = 0;  ///< 0: no watchdog
   int threads = 0;        ///< per rank; 0: the cores it is bound to, else the node's cores divided by its ranks
 };

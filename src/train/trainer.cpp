@@ -75,6 +75,7 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
   first_step_ = checkpoints_->resume() + 1;
   set_kernel_choices();
+  if (settings_.self_test) self_test_ = expect_sound_machine(communicator_, rank_->plan(), rank_->scratch(), *kernels_);
   const std::string command = joined(command_line);
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
@@ -137,7 +138,8 @@ void Trainer::open_trace(const std::string& command_line) {
                            .command_line = command_line,
                            .config_json = config_.to_json().dump(),
                            .world_size = communicator_.size(),
-                           .time_origin_unix_ns = unix_ns - now_ns()};
+                           .time_origin_unix_ns = unix_ns - now_ns(),
+                           .clock_error_ns = self_test_.clock_error_ns};
   std::vector<trace::RankInfo> ranks;
   const auto hosts = gather_hosts(communicator_);
   const auto local_ranks = communicator_.all_gather_u64(static_cast<std::uint64_t>(communicator_.node_rank()));

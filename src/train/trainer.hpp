@@ -13,6 +13,7 @@
 #include "train/kernel_choice.hpp"
 #include "train/metrics.hpp"
 #include "train/run_folder.hpp"
+#include "train/self_test.hpp"
 #include "train/stop_request.hpp"
 #include "train/trace_sink.hpp"
 #include "train/train_settings.hpp"
@@ -75,6 +76,7 @@ class Trainer {
   std::optional<Checkpoints> checkpoints_;
   StopAgreement stop_;
   std::int64_t first_step_ = 1;
+  SelfTest self_test_;
   trace::Recorder recorder_;
   std::optional<TraceSink> trace_;
 

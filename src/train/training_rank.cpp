@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "base/hash.hpp"
 #include "exec/run_plan.hpp"
+#include "plan/query.hpp"
 #include "train/agreement.hpp"
 #include "train/initial_values.hpp"
 
@@ -84,6 +85,11 @@ std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
 std::span<std::byte> TrainingRank::bytes_of(plan::BufferId buffer) {
   const plan::Buffer& b = plan_.buffers[buffer.value];
   return {arena_.at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
+}
+
+std::span<std::byte> TrainingRank::scratch() {
+  const plan::ArenaRange range = plan::longest_transient_range(plan_);
+  return {arena_.at(range.offset_bytes, range.size_bytes), static_cast<std::size_t>(range.size_bytes)};
 }
 
 const void* TrainingRank::parameter_shard(std::uint32_t unit) {

@@ -64,6 +64,8 @@ class TrainingRank {
   const plan::Plan& evaluation_plan() const { return evaluation_; }
   const model::Graph& graph() const { return graph_; }
   const engine::Arena& arena() const { return arena_; }
+  /// A part of the arena that holds nothing between two steps, the same on all ranks.
+  std::span<std::byte> scratch();
   /// This rank's shard of a unit's parameters: shard_elements of the plan's type.
   const void* parameter_shard(std::uint32_t unit);
   /// The same of the gradient of the last step: summed over tokens, not yet divided or clipped.
