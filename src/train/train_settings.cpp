@@ -68,6 +68,10 @@ void add_train_keys(Config& config) {
              {.unit = "threads", .min = 0});
   config.add("engine.self_test", true,
              "try the collectives and matrix products of the plan before the first step; exit code 4 if one is wrong");
+  config.add("engine.replica_check_freq", 100,
+             "compare the parameters of ranks that hold the same shard before the first step and every so many steps; "
+             "exit code 4 if they differ; 0 = never",
+             {.unit = "steps", .min = 0});
   config.add("engine.watchdog_s", 300.0,
              "end the run (exit code 6) when nothing has moved for so long, and say who is late: more than the longest "
              "op or pause between steps; 0 = never",
@@ -108,6 +112,7 @@ TrainSettings read_train_settings(const Config& config) {
   s.run_name = config.get<std::string>("run.name");
   s.threads = config.get<int>("engine.threads");
   s.self_test = config.get<bool>("engine.self_test");
+  s.replica_check_freq = config.get<std::int64_t>("engine.replica_check_freq");
   s.watchdog_s = config.get<double>("engine.watchdog_s");
   if (s.optimizer.nesterov && s.optimizer.momentum == 0)
     throw InputError(ExitCode::usage,

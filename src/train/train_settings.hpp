@@ -28,8 +28,9 @@ struct TrainSettings {
   CheckpointSettings checkpoint;
   std::string run_dir, run_name;
   bool self_test = true;
-  double watchdog_s = 0;  ///< 0: no watchdog
-  int threads = 0;        ///< per rank; 0: the cores it is bound to, else the node's cores divided by its ranks
+  std::int64_t replica_check_freq = 0;  ///< steps; 0: never
+  double watchdog_s = 0;                ///< 0: no watchdog
+  int threads = 0;  ///< per rank; 0: the cores it is bound to, else the node's cores divided by its ranks
 };
 
 /// Declares the keys of training: train.*, optimizer.*, lr_scheduler.*, data.*, validation.*, metrics.*, trace.*,

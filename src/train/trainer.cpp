@@ -16,6 +16,7 @@
 #include "plan/print.hpp"
 #include "train/agreement.hpp"
 #include "train/nonfinite.hpp"
+#include "train/replica_check.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -182,6 +183,7 @@ void Trainer::introduce() const {
 ExitCode Trainer::run() {
   if (leads()) introduce();
   if (leads() && first_step_ > settings_.steps) log_info("nothing left to do: train.steps = {}", settings_.steps);
+  check_replicas(0);
   began_ns_ = now_ns();
   std::int64_t done = first_step_ - 1;
   for (bool stopped = false; done < settings_.steps && !stopped;) {
@@ -214,6 +216,7 @@ void Trainer::step(std::int64_t step) {
     step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
   judge(step, result, loss_scale);
   if (leads()) report(metrics_of(step, result, data_s));
+  check_replicas(step);
   if (validates_after(step)) validate(step);
   if (trace_ && step % settings_.trace_flush_steps == 0 && step - settings_.trace_flush_steps < settings_.trace_last)
     trace_->flush();
@@ -291,6 +294,11 @@ void Trainer::report(const StepMetrics& metrics) {
   metrics_->write(metrics);
   if (metrics.step % settings_.log_freq == 0 || metrics.step == first_step_ || metrics.step == settings_.steps)
     print(console_line(metrics, settings_.steps, 0, timer_.eta_s(settings_.steps - metrics.step)));
+}
+
+void Trainer::check_replicas(std::int64_t step) {
+  if (settings_.replica_check_freq > 0 && step % settings_.replica_check_freq == 0)
+    expect_equal_replicas(communicator_, *rank_, step);
 }
 
 bool Trainer::validates_after(std::int64_t step) const {

@@ -51,6 +51,7 @@ class Trainer {
   void stop(std::int64_t step, const StepResult& result, const std::string& findings);
   StepMetrics metrics_of(std::int64_t step, const StepResult& result, double data_s) const;
   void report(const StepMetrics& metrics);
+  void check_replicas(std::int64_t step);
   void validate(std::int64_t step);
   bool validates_after(std::int64_t step) const;
   Manifest checkpoint_facts() const;
