@@ -64,6 +64,7 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
       kernels_(kernels::make_cpu()),
       pulses_(communicator),
       stop_(communicator, stop_requested) {
+  expect_same_config(communicator_, config_);
   together(communicator_, [&] {
     data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), stream_options());
     if (!settings_.validation_path.empty())

@@ -26,6 +26,7 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       scaler_(optimizer.loss_scale) {
   expect_same_plan(communicator, plan_);
   expect_same_plan(communicator, evaluation_);
+  expect_same_parameters(communicator, graph_);
   for (std::uint32_t unit = 0; unit < plan_.units.size(); ++unit)
     fill_initial_shard(graph_, plan_, unit, communicator.rank(), seed, const_cast<void*>(parameter_shard(unit)));
   communicator.barrier();

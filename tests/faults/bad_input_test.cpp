@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <regex>
 
@@ -93,6 +95,14 @@ TEST_F(BadInput, AnExistingTraceIsNotOverwritten) {
 TEST_F(BadInput, ARunFolderThatCannotBeMade) {
   std::ofstream(shard("file")) << "x";
   expect_refused(train("--run.dir=" + shard("file")), 2, HasSubstr("file"));
+}
+
+TEST_F(BadInput, RanksWithAnotherConfigurationAreNamed) {
+  const std::string both = fmt::format("{} 1 {} : -n 1 {}", FORESHARD_MPIRUN, program(data.path(), ""),
+                                       program(data.path(), "--train.seed=5 --engine.threads=1"));
+  expect_refused(run(both), 2,
+                 AllOf(HasSubstr("rank(s) 1 differ"), HasSubstr("rank 0: train.seed = 1234"),
+                       HasSubstr("rank 1: train.seed = 5")));
 }
 
 TEST_F(BadInput, ADivergedRunStopsAndSaysWhere) {

@@ -29,12 +29,15 @@ Result run(const std::string& command) {
   return result;
 }
 
-std::string training(int ranks, const std::filesystem::path& folder, const std::string& arguments) {
+std::string program(const std::filesystem::path& folder, const std::string& arguments) {
   return fmt::format(
-      "{} {} {}/foreshard-train --model.preset=byte-tiny --train.seq_len=16 --train.steps=1 "
-      "--data.path={}/text_train.bin --run.dir={}/runs "
-      "{}",
-      FORESHARD_MPIRUN, ranks, FORESHARD_BIN, folder.string(), folder.string(), arguments);
+      "{}/foreshard-train --model.preset=byte-tiny --train.seq_len=16 --train.steps=1 "
+      "--data.path={}/text_train.bin --run.dir={}/runs {}",
+      FORESHARD_BIN, folder.string(), folder.string(), arguments);
+}
+
+std::string training(int ranks, const std::filesystem::path& folder, const std::string& arguments) {
+  return fmt::format("{} {} {}", FORESHARD_MPIRUN, ranks, program(folder, arguments));
 }
 
 namespace {

@@ -13,7 +13,10 @@ struct Result {
 /// Runs a shell command, at most a minute.
 Result run(const std::string& command);
 
-/// "mpirun -n RANKS foreshard-train ARGUMENTS" on a tiny model and the data set of `folder`, one step.
+/// "foreshard-train ARGUMENTS" on a tiny model and the data set of `folder`, one step.
+std::string program(const std::filesystem::path& folder, const std::string& arguments);
+
+/// "mpirun -n RANKS" and that.
 std::string training(int ranks, const std::filesystem::path& folder, const std::string& arguments);
 
 /// The process that is rank `rank` of the training run in `folder`. Waits until that run has ended its first step; 0 if
