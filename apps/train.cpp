@@ -25,18 +25,25 @@ Config make_config() {
   return config;
 }
 
-/// Ranks of the job as the launcher says, before MPI starts; 1 if it says nothing.
-int announced_world_size() {
+/// Ranks of the job as the launcher says before MPI starts, and the variable in which it says so; 1 if it says nothing.
+struct Announced {
+  int ranks = 1;
+  const char* variable = "no variable of a launcher";
+};
+
+Announced announced_world_size() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (const char* value = std::getenv(name)) return std::max(1, std::atoi(value));
-  return 1;
+    if (const char* value = std::getenv(name)) return {std::max(1, std::atoi(value)), name};
+  return {};
 }
 
-void expect_world_size(int announced, int real) {
-  if (announced == real) return;
-  throw InputError(ExitCode::usage, fmt::format("the launcher announced {} ranks, but MPI has {}: each process would "
-                                                "train alone; start with mpirun, or with srun --mpi=pmix",
-                                                announced, real));
+void expect_world_size(const Announced& announced, int real) {
+  if (announced.ranks == real) return;
+  const std::string_view consequence = real == 1 ? "each process would train alone" : "the plan would not fit";
+  throw InputError(ExitCode::usage,
+                   fmt::format("the launcher announces {} ranks ({}), but MPI has {}: {}; start with the mpirun of the "
+                               "MPI that this was built with, or with srun --mpi=pmix",
+                               announced.ranks, announced.variable, real, consequence));
 }
 
 /// One rank failing ends all: the first failing lane prints why, then the job is aborted.
@@ -50,8 +57,8 @@ int run(int argc, char** argv) {
   Config config = make_config();
   config.parse(argc, argv);
   if (answered(config)) return 0;
-  const int announced = announced_world_size();
-  const plan::Settings plan_settings = plan::read_settings(config, announced);
+  const Announced announced = announced_world_size();
+  const plan::Settings plan_settings = plan::read_settings(config, announced.ranks);
   const train::TrainSettings train_settings = train::read_train_settings(config);
   train::expect_groups_match(train_settings, plan_settings);
 

@@ -105,6 +105,11 @@ TEST_F(BadInput, RanksWithAnotherConfigurationAreNamed) {
                        HasSubstr("rank 1: train.seed = 5")));
 }
 
+TEST_F(BadInput, ProcessesThatEachThinkTheyAreAloneSayHowToStart) {
+  expect_refused(run("env SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 " + program(data.path(), "")), 2,
+                 AllOf(HasSubstr("announces 2 ranks (SLURM_STEP_NUM_TASKS), but MPI has 1"), HasSubstr("mpirun")));
+}
+
 TEST_F(BadInput, ADivergedRunStopsAndSaysWhere) {
   expect_refused(train("--train.steps=20 --optimizer.lr=1e30 --train.max_norm=0 --lr_scheduler.warmup_steps=0"), 1,
                  HasSubstr("diverged"));
