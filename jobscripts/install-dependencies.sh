@@ -11,8 +11,8 @@ build=(g++ cmake ninja-build ccache git ca-certificates)
 mpi=(libopenmpi-dev openmpi-bin)
 libraries=(libhdf5-openmpi-dev hdf5-tools libboost-program-options-dev libdnnl-dev nlohmann-json3-dev libfmt-dev)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev clang-format)
-# Wanted, not needed: reading traces in Python. Their tests are skipped without them.
-python=(python3-h5py python3-numpy)
+# Wanted, not needed: reading traces in Python, two nodes on one machine. Their tests are skipped without them.
+wanted_packages=(python3-h5py python3-numpy iproute2)
 
 say() { echo "install-dependencies: $*"; }
 
@@ -54,7 +54,7 @@ main() {
   fi
   local needed wanted
   mapfile -t needed < <(missing_of "${build[@]}" "${mpi[@]}" "${libraries[@]}" "${tests[@]}")
-  mapfile -t wanted < <(missing_of "${python[@]}")
+  mapfile -t wanted < <(missing_of "${wanted_packages[@]}")
   if [[ ${1:-} == --check ]]; then
     say "missing: ${needed[*]:-nothing}; missing but not needed: ${wanted[*]:-nothing}"
     exit $((${#needed[@]} > 0))

@@ -56,7 +56,7 @@ without_randomised_addresses() {
 thread_sanitizer() {
   build tsan || return 1
   export OMP_NUM_THREADS=1
-  without_randomised_addresses ctest --preset tsan --no-tests=error -j"$jobs" -LE 'mpi|slow|house' </dev/null
+  without_randomised_addresses ctest --preset tsan --no-tests=error -j"$jobs" -LE 'mpi|net|slow|house' </dev/null
 }
 
 main() {
