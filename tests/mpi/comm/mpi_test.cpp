@@ -36,12 +36,19 @@ std::string transport_of(const MpiOptions& options) {
   return std::string(ranks->transport());
 }
 
+/// Where ranks are laid onto real nodes by two, as tests/net does.
+bool are_on_two_nodes() {
+  const auto ranks = make_mpi();
+  return ranks->size() > ranks->node_size();
+}
+
 TEST(MpiTransport, SaysWhatItIs) {
   if (ranks_of_this_job() == 1) {
     EXPECT_EQ(transport_of({}), "mpi, one rank");
     return;
   }
-  EXPECT_EQ(transport_of({}), "mpi shared memory");
+  EXPECT_EQ(transport_of({}),
+            are_on_two_nodes() ? "mpi shared memory inside nodes, mpi messages between them" : "mpi shared memory");
   EXPECT_EQ(transport_of({.shared_memory = false}), "mpi messages (no shared memory: shared memory switched off)");
   EXPECT_EQ(transport_of({.ranks_per_node = 1}), "mpi messages (one rank per node)");
 }
