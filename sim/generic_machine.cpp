@@ -74,6 +74,7 @@ Machine generic_machine(int cores) {
   machine.process_shared_bytes = assume(60e6, "libraries of an MPI process");
   machine.network_latency_s = assume(5e-6, "an InfiniBand-class network");
   machine.network_bytes_per_s = assume(12.5e9, "100 Gbit/s into a node");
+  machine.network_core_s_per_byte = assume(0, "the network card moves the bytes");
   return machine;
 }
 

@@ -14,8 +14,9 @@ std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std:
 /// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
 cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node) {
   const int members = mesh.members(group);
-  if (group == plan::GroupKind::replica) return {members, std::clamp(ranks_per_node / mesh.shard_degree(), 1, members)};
-  return {members, std::min(members, ranks_per_node)};
+  const int neighbours = group == plan::GroupKind::replica ? ranks_per_node / mesh.shard_degree() : ranks_per_node;
+  const int on_node = std::clamp(neighbours, 1, members);
+  return {members, on_node, ranks_per_node - on_node};
 }
 
 }  // namespace
@@ -59,11 +60,17 @@ Demand OpCost::kernel(const plan::Op& op) {
 
 Demand OpCost::collective(const plan::Op& op) {
   const auto members = members_of(plan_.mesh, op.group, layout_.ranks_per_node);
+  const auto bytes = static_cast<double>(plan::payload_bytes(plan_, op));
   std::string source;
-  const double seconds = cost::collective_seconds(
-      machine_, op.kind, static_cast<double>(plan::payload_bytes(plan_, op)), members, &source);
+  const cost::CollectiveTime time = cost::collective_time(machine_, op.kind, bytes, members, &source);
   sources_.insert(std::move(source));
-  return {nanoseconds(seconds * std::min(1.0, cores_per_rank())), 1};
+  const double received = cost::passes(op.kind) * bytes * members.part_from_elsewhere();
+  const double busy_s = time.on_node_s * std::min(1.0, cores_per_rank());
+  const double seconds = std::max(busy_s + time.network_s, machine_.kernel_floor_s.value);
+  const double core_s = busy_s + received * machine_.network_core_s_per_byte.value;
+  return {.duration_ns = nanoseconds(seconds),
+          .core = time.network_s > 0 ? std::min(1.0, core_s / seconds) : 1.0,
+          .link = std::min(1.0, time.network_s / seconds)};
 }
 
 }  // namespace foreshard::sim

@@ -13,6 +13,13 @@ namespace {
 constexpr std::int64_t one = 1 << 16;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
+std::int64_t part(double whole) { return std::llround(whole * one); }
+
+/// Of an op that needs `amount` at full speed and may have `level`.
+std::int64_t speed_at(std::int64_t level, std::int64_t amount) {
+  return amount <= level ? one : std::max<std::int64_t>(1, level * one / amount);
+}
+
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -37,10 +44,10 @@ exec::Ticket VirtualExecutor::issue(const exec::Instance& instance, std::span<co
 
 void VirtualExecutor::finish() {
   for (admit(); has_work(); admit()) {
-    const std::int64_t speed = rate();
-    const std::int64_t delta = time_to_next(speed);
+    set_speeds();
+    const std::int64_t delta = time_to_next();
     FORESHARD_EXPECT(delta != never, "the plan's waits can never be met: no op can start");
-    advance(delta, speed);
+    advance(delta);
   }
   for (LaneState& lane : lanes_) lane.queue.clear(), lane.head = 0;
   waits_.clear();
@@ -73,30 +80,38 @@ void VirtualExecutor::run_from_now(LaneState& lane) {
   const Demand demand = estimate_(*lane.queue[lane.head].instance.op);
   lane.state = State::running;
   lane.work = std::max<std::int64_t>(1, demand.duration_ns) * one;
-  lane.threads = demand.threads;
+  lane.core = {part(demand.core), demand.threads};
+  lane.link = {part(demand.link), 1};
 }
 
-std::int64_t VirtualExecutor::rate() const {
-  std::int64_t threads = 0;
+std::int64_t VirtualExecutor::level_of(std::int64_t capacity, Need LaneState::*need) const {
+  std::array<Need, plan::lane_count> needs;
+  std::size_t count = 0;
   for (const LaneState& lane : lanes_)
-    if (lane.state == State::running) threads += lane.threads;
-  return threads == 0 ? one : std::clamp<std::int64_t>(cores_ / threads, 1, one);
+    if (lane.state == State::running) needs[count++] = lane.*need;
+  return fair_level(capacity, std::span(needs).first(count));
 }
 
-std::int64_t VirtualExecutor::time_to_next(std::int64_t rate) const {
+void VirtualExecutor::set_speeds() {
+  const std::int64_t core = level_of(cores_, &LaneState::core), link = level_of(one, &LaneState::link);
+  for (LaneState& lane : lanes_)
+    lane.speed = std::min(speed_at(core, lane.core.amount), speed_at(link, lane.link.amount));
+}
+
+std::int64_t VirtualExecutor::time_to_next() const {
   std::int64_t least = never;
   for (const LaneState& lane : lanes_) {
-    if (lane.state == State::running) least = std::min(least, divide_up(lane.work, rate));
+    if (lane.state == State::running) least = std::min(least, divide_up(lane.work, lane.speed));
     if (lane.state == State::handover) least = std::min(least, lane.start_ns - now_ns_);
   }
   return least;
 }
 
-void VirtualExecutor::advance(std::int64_t delta_ns, std::int64_t rate) {
+void VirtualExecutor::advance(std::int64_t delta_ns) {
   now_ns_ += delta_ns;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     LaneState& lane = lanes_[i];
-    if (lane.state == State::running && (lane.work -= delta_ns * rate) <= 0)
+    if (lane.state == State::running && (lane.work -= delta_ns * lane.speed) <= 0)
       complete(static_cast<plan::Lane>(i), lane);
     else if (lane.state == State::handover && lane.start_ns == now_ns_)
       run_from_now(lane);

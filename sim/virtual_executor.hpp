@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/executor.hpp"
+#include "sim/fair_share.hpp"
 #include "trace/recorder.hpp"
 
 namespace foreshard::sim {
@@ -12,7 +13,9 @@ namespace foreshard::sim {
 /// What an op needs of its node when nothing else runs there.
 struct Demand {
   std::int64_t duration_ns = 1;  ///< with all its threads running; at least 1
-  int threads = 1;               ///< cores it keeps busy
+  int threads = 1;
+  double core = 1;  ///< part of a core that each of its threads keeps busy
+  double link = 0;  ///< part of its node's share of the network that it fills
 };
 using Estimate = std::function<Demand(const plan::Op&)>;
 
@@ -25,9 +28,10 @@ struct Handover {
 /// Carries a plan out in virtual time, for one of many equal ranks.
 ///
 /// An op starts when its lane is free and its waits are done, and ends when its work is done. The ops that run at one
-/// time share `cores` equally by thread: if they have T threads in all, each runs at min(1, cores / T) of its speed,
-/// and the rates change whenever the set of running ops does. `cores` is this rank's part of its node, cores / ranks of
-/// the node: 0.5 means that every rank's every op has half a core when it runs alone in its rank.
+/// time share `cores` fairly by thread, and the network fairly by op (fair_share.hpp): an op that needs part p > 0 and
+/// may have level l runs at min(1, l / p) of its speed, by the scarcer of the two, and the rates change whenever the
+/// set of running ops does. So T busy threads in all run at min(1, cores / T). `cores` is this rank's part of its node,
+/// cores / ranks of the node: 0.5 means that every rank's every op has half a core when it runs alone in its rank.
 ///
 /// Time is integer nanoseconds and work is fixed point, an advance rounds up and is at least 1 ns, ties break by lane:
 /// the same input gives the same events, to the bit, on every machine.
@@ -63,7 +67,8 @@ class VirtualExecutor final : public exec::Executor {
     std::int64_t free_ns = 0;   ///< when its last op ended
     std::int64_t start_ns = 0;  ///< of the op in hand-over or running
     std::int64_t work = 0;      ///< left of the running op, in nanoseconds · 2^16
-    int threads = 0;
+    std::int64_t speed = 0;     ///< of the running op, · 2^16
+    Need core, link;            ///< of the running op, · 2^16
   };
 
   bool is_done(const exec::Ticket& ticket) const;
@@ -71,9 +76,10 @@ class VirtualExecutor final : public exec::Executor {
   void admit();
   void begin(LaneState& lane);
   void run_from_now(LaneState& lane);
-  std::int64_t rate() const;
-  std::int64_t time_to_next(std::int64_t rate) const;
-  void advance(std::int64_t delta_ns, std::int64_t rate);
+  std::int64_t level_of(std::int64_t capacity, Need LaneState::*need) const;
+  void set_speeds();
+  std::int64_t time_to_next() const;
+  void advance(std::int64_t delta_ns);
   void complete(plan::Lane name, LaneState& lane);
   bool has_work() const;
 

@@ -58,24 +58,30 @@ double on_node_seconds(const Machine& machine, OpKind kind, double bytes, int ra
   return latency * ranks / table.ranks + (seconds - latency) * load(machine, ranks) / load(machine, table.ranks);
 }
 
-double network_seconds(const Machine& machine, OpKind kind, double bytes, int nodes) {
-  const double passes = kind == OpKind::all_reduce ? 2 : 1;
+double network_seconds(const Machine& machine, OpKind kind, double bytes, const Members& members) {
+  const int nodes = (members.ranks + members.on_node - 1) / members.on_node;
   const double latency = std::ceil(std::log2(nodes)) * machine.network_latency_s.value;
-  return passes * (latency + bytes * (nodes - 1) / nodes / machine.network_bytes_per_s.value);
+  const double into_node = bytes * members.part_from_elsewhere() * (members.on_node + members.in_equal_groups);
+  return passes(kind) * (latency + into_node / machine.network_bytes_per_s.value);
 }
 
 }  // namespace
 
+double passes(OpKind kind) { return measured_kind(kind) == OpKind::all_reduce ? 2 : 1; }
+
+CollectiveTime collective_time(const Machine& machine, OpKind kind, double bytes, const Members& members,
+                               std::string* source) {
+  CollectiveTime time{.on_node_s = on_node_seconds(machine, measured_kind(kind), bytes, members.on_node, source)};
+  if (members.ranks == members.on_node) return time;
+  time.network_s = network_seconds(machine, kind, bytes, members);
+  if (source) *source += "; network " + machine.network_bytes_per_s.source;
+  return time;
+}
+
 double collective_seconds(const Machine& machine, OpKind kind, double bytes, const Members& members,
                           std::string* source) {
-  const OpKind measured = measured_kind(kind);
-  double seconds = on_node_seconds(machine, measured, bytes, members.on_node, source);
-  const int nodes = (members.ranks + members.on_node - 1) / members.on_node;
-  if (nodes > 1) {
-    seconds += network_seconds(machine, measured, bytes, nodes);
-    if (source) *source += "; network " + machine.network_bytes_per_s.source;
-  }
-  return std::max(seconds, machine.kernel_floor_s.value);
+  const CollectiveTime time = collective_time(machine, kind, bytes, members, source);
+  return std::max(time.on_node_s + time.network_s, machine.kernel_floor_s.value);
 }
 
 }  // namespace foreshard::sim::cost

@@ -118,12 +118,19 @@ TEST(CollectiveCost, ExtrapolatesRankCountsAndSaysSo) {
   EXPECT_EQ(source, "extrapolated from 2 ranks: measured");
 }
 
-// 8 ranks on 4 nodes: besides the node's own part, 2 latencies and 3/4 of the bytes through the network; twice for a
-// sum.
+// 8 ranks, 2 on each of 4 nodes: besides the node's own part, 2 latencies, and 2 ranks receive 6/8 of the bytes each;
+// twice for a sum.
 TEST(CollectiveCost, AddsTheNetworkBetweenNodes) {
   const Machine machine = collective_machine();
-  EXPECT_DOUBLE_EQ(collective_seconds(machine, OpKind::all_gather, 1e7, {8, 2}), 1e-2 + 2e-5 + 7.5e-3);
-  EXPECT_DOUBLE_EQ(collective_seconds(machine, OpKind::all_reduce, 1e7, {8, 2}), 5e-2 + 2 * (2e-5 + 7.5e-3));
+  EXPECT_DOUBLE_EQ(collective_seconds(machine, OpKind::all_gather, 1e7, {8, 2}), 1e-2 + 2e-5 + 15e-3);
+  EXPECT_DOUBLE_EQ(collective_seconds(machine, OpKind::all_reduce, 1e7, {8, 2}), 5e-2 + 2 * (2e-5 + 15e-3));
+}
+
+// As above, while 2 other ranks of the node do the same in a group beside.
+TEST(CollectiveCost, EqualGroupsShareTheNetwork) {
+  const CollectiveTime time = collective_time(collective_machine(), OpKind::all_gather, 1e7, {8, 2, 2});
+  EXPECT_DOUBLE_EQ(time.on_node_s, 1e-2);
+  EXPECT_DOUBLE_EQ(time.network_s, 2e-5 + 30e-3);
 }
 
 TEST(CollectiveCost, SumsOfTheNormAndTheLossAreAllReduces) {

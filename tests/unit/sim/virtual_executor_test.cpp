@@ -37,14 +37,17 @@ std::vector<trace::Event> events_of(const plan::Plan& plan, double cores, int te
 }
 
 /// Start and end by (micro-batch, op), in that order.
-std::vector<Span> spans_of(const plan::Plan& plan, double cores, int team = 1, Handover handover = {}) {
-  auto events = events_of(plan, cores, team, handover);
+std::vector<Span> sorted_spans(std::vector<trace::Event> events) {
   std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
     return std::pair(a.micro_batch, a.op) < std::pair(b.micro_batch, b.op);
   });
   std::vector<Span> spans;
   for (const auto& event : events) spans.push_back({event.start_ns, event.start_ns + event.duration_ns});
   return spans;
+}
+
+std::vector<Span> spans_of(const plan::Plan& plan, double cores, int team = 1, Handover handover = {}) {
+  return sorted_spans(events_of(plan, cores, team, handover));
 }
 
 TEST(VirtualExecutor, RunsALaneInOrderAndLanesSideBySide) {
@@ -99,6 +102,35 @@ TEST(VirtualExecutor, RatesChangeWithTheRunningSet) {
   const auto reduce = made.op(Lane::copy, 25);
   made.op(Lane::gather, 10, {on(reduce)});
   EXPECT_EQ(spans_of(made.finish(), 1), (std::vector<Span>{{0, 135}, {0, 50}, {50, 70}}));
+}
+
+std::vector<Span> spans_with(const plan::Plan& plan, double cores, const Demand& communication) {
+  trace::Recorder recorder;
+  const auto estimate = [&](const plan::Op& op) {
+    Demand demand = op.lane == Lane::compute ? Demand{} : communication;
+    demand.duration_ns = op.sizes.rows;
+    return demand;
+  };
+  VirtualExecutor executor(plan, estimate, cores, {}, recorder);
+  exec::run_plan(plan, executor);
+  return sorted_spans(recorder.take());
+}
+
+// A quarter of the core for the gather while it lasts: of compute 75 are done at 100, the remaining 25 run alone.
+TEST(VirtualExecutor, AnOpThatNeedsLittleOfACoreLeavesTheRest) {
+  HandMadePlan made;
+  made.op(Lane::compute, 100);
+  made.op(Lane::gather, 100);
+  EXPECT_EQ(spans_with(made.finish(), 1, {.core = 0.25}), (std::vector<Span>{{0, 125}, {0, 100}}));
+}
+
+// Each needs 3/4 of the link and gets half, 2/3 of its speed: 120 ns for 80, rounded down in fixed point. Then the
+// reduction's last 20 run alone.
+TEST(VirtualExecutor, CollectivesShareTheLink) {
+  HandMadePlan made;
+  made.op(Lane::gather, 80);
+  made.op(Lane::reduce, 100);
+  EXPECT_EQ(spans_with(made.finish(), 2, {.core = 0, .link = 0.75}), (std::vector<Span>{{0, 121}, {0, 141}}));
 }
 
 // Hand-over: 5 ns behind an op of the same lane, 20 ns when woken by another lane or at the beginning.
