@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <set>
 
 #include "apps/calibrate/collective_times.hpp"
 #include "apps/calibrate/kernel_times.hpp"
 #include "apps/calibrate/local_ranks.hpp"
+#include "apps/calibrate/network_times.hpp"
 #include "apps/calibrate/process.hpp"
 #include "base/config.hpp"
 #include "base/error.hpp"
@@ -25,7 +27,10 @@ Config keys() {
   config.example("foreshard-calibrate --out machine.json");
   config.example("mpirun -n 2 foreshard-calibrate --out machine.json    # collectives of 2 ranks through MPI");
   config.add("out", "machine.json", "file to write");
+  config.example("mpirun --map-by ppr:1:node foreshard-calibrate     # and the network between the nodes");
   config.add("quick", false, "fewer and smaller sizes");
+  config.add("cores", 0, "cores of a node, the first of those this process may use; 0 = all of the machine",
+             {.min = 0, .max = 1 << 16});
   return config;
 }
 
@@ -36,10 +41,16 @@ std::set<int> local_rank_counts(int cores, int by_mpi) {
   return counts;
 }
 
-void say(const std::string& what) { fmt::print(stderr, "measuring {}\n", what); }
+/// Every node measures itself at the same time, and rank 0 speaks for all.
+using Say = std::function<void(const std::string&)>;
+
+Say voice_of(int rank) {
+  if (rank != 0) return [](const std::string&) {};
+  return [](const std::string& what) { fmt::print(stderr, "measuring {}\n", what); };
+}
 
 /// Everything that threads of one process can measure.
-void measure_alone(sim::Machine& machine, bool quick, int by_mpi) {
+void measure_alone(sim::Machine& machine, bool quick, int by_mpi, const Say& say) {
   say("the process");
   calibrate::measure_process(machine);
   for (const int busy : std::set<int>{1, machine.cores}) {
@@ -72,8 +83,9 @@ void write(const sim::Machine& machine, const std::string& path) {
                      fmt::format("--out {}: cannot be written; name a file in a folder that exists", path));
 }
 
-sim::Machine begin() {
-  sim::Machine machine = sim::generic_machine(calibrate::online_cores());
+sim::Machine begin(int cores) {
+  if (cores == 0) calibrate::use_all_cores();
+  sim::Machine machine = sim::generic_machine(cores > 0 ? cores : calibrate::online_cores());
   machine.name = calibrate::processor_name();
   machine.date = calibrate::today();
   machine.kernels.clear();
@@ -81,15 +93,27 @@ sim::Machine begin() {
   return machine;
 }
 
+/// What takes several processes.
+void measure_together(sim::Machine& machine, comm::Communicator& world, bool quick, const Say& say) {
+  const int ranks = world.node_size();
+  const auto neighbours = calibrate::ranks_of_this_node(world);
+  if (ranks > 1) say(fmt::format("collectives of {} ranks through MPI", ranks));
+  if (ranks > 1) calibrate::measure_collectives(machine, world, neighbours, quick);
+  const bool one_node = world.size() == ranks;
+  if (one_node && ranks > 1 && ranks <= machine.cores) calibrate::measure_update(machine, ranks);
+  if (one_node) return;
+  say("the network between nodes");
+  calibrate::measure_network(machine, *comm::make_mpi(), quick);
+}
+
 int measure(const Config& config, comm::Communicator& world) {
-  calibrate::use_all_cores();
   const bool quick = config.get<bool>("quick");
-  const int by_mpi = world.size() > 1 ? world.size() : 0;
-  sim::Machine machine = begin();
-  if (world.rank() == 0) measure_alone(machine, quick, by_mpi);
+  const int by_mpi = world.node_size() > 1 ? world.node_size() : 0;
+  const Say say = voice_of(world.rank());
+  sim::Machine machine = begin(config.get<int>("cores"));
+  if (world.node_rank() == 0) measure_alone(machine, quick, by_mpi, say);
   world.barrier();  // asleep
-  if (by_mpi > 0) calibrate::measure_collectives(machine, world, quick);
-  if (by_mpi > 0 && by_mpi <= machine.cores) calibrate::measure_update(machine, by_mpi);
+  measure_together(machine, world, quick, say);
   if (world.rank() != 0) return 0;
   set_floor(machine);
   write(machine, config.get<std::string>("out"));

@@ -19,11 +19,11 @@ constexpr std::int64_t smallest_bytes = 256;
 /// cache longer than in training, and behind them one shard.
 class Bench {
  public:
-  Bench(comm::Communicator& communicator, std::int64_t largest_bytes)
+  Bench(comm::Communicator& communicator, std::span<const int> members, std::int64_t largest_bytes)
       : communicator_(communicator),
-        slot_bytes_(rounded_up(largest_bytes)),
+        slot_bytes_(rounded_up(largest_bytes, std::ssize(members))),
         arena_(communicator.arena(slots * slot_bytes_ + slot_bytes_)),
-        group_(communicator.group(everyone())) {}
+        group_(communicator.group(members)) {}
 
   /// Typical seconds of one call on a whole buffer of `bytes`, of the slowest rank; on all ranks.
   double seconds(OpKind kind, std::int64_t bytes, double budget_s) {
@@ -37,13 +37,8 @@ class Bench {
  private:
   static constexpr int slots = 3;
 
-  std::vector<int> everyone() const {
-    std::vector<int> ranks(static_cast<std::size_t>(communicator_.size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
-  }
-  std::int64_t rounded_up(std::int64_t bytes) const {
-    const std::int64_t unit = 64 * communicator_.size();
+  static std::int64_t rounded_up(std::int64_t bytes, std::int64_t members) {
+    const std::int64_t unit = 64 * members;
     return (bytes + unit - 1) / unit * unit;
   }
 
@@ -59,7 +54,7 @@ class Bench {
   }
 
   void run(OpKind kind, std::byte* whole, std::byte* shard, std::int64_t count) {
-    const std::int64_t part = count / communicator_.size();
+    const std::int64_t part = count / group_->size();
     if (kind == OpKind::all_gather) group_->all_gather(shard, whole, part, DType::f32);
     if (kind == OpKind::reduce_scatter) group_->reduce_scatter(whole, shard, part, DType::f32, false);
     if (kind == OpKind::all_reduce) group_->all_reduce(whole, shard, count, DType::f32, false);
@@ -84,9 +79,16 @@ class Bench {
 }  // namespace
 
 void measure_collectives(sim::Machine& machine, comm::Communicator& communicator, bool quick) {
+  std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  measure_collectives(machine, communicator, everyone, quick);
+}
+
+void measure_collectives(sim::Machine& machine, comm::Communicator& communicator, std::span<const int> members,
+                         bool quick) {
   const std::int64_t largest = quick ? std::int64_t{1} << 24 : std::int64_t{1} << 26;
-  const int ranks = communicator.size();
-  Bench bench(communicator, largest);
+  const int ranks = static_cast<int>(members.size());
+  Bench bench(communicator, members, largest);
   for (const OpKind kind : {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce}) {
     sim::CollectiveTable table{
         kind, ranks, {}, fmt::format("measured through {}, {} ranks", communicator.transport(), ranks)};

@@ -2,10 +2,11 @@
 # Runs a command on the first of two nodes that are network namespaces of this machine, joined by a link with real TCP. Inside,
 # a plain `mpirun -n 4 PROGRAM` puts ranks 0 and 1 on nodea, and 2 and 3 on nodeb.
 #
-#   tests/net/two_nodes.sh [--slots N] [--cyclic] [--mbit N] [--bytes FILE] COMMAND...
+#   tests/net/two_nodes.sh [--slots N] [--cyclic] [--split-cores] [--mbit N] [--bytes FILE] COMMAND...
 #
 #   --slots N      ranks on a node, 2 by default
 #   --cyclic       ranks are dealt to the nodes in turn: 0 and 2 on nodea, 1 and 3 on nodeb
+#   --split-cores  each node has half of the cores for itself; by default both have all
 #   --mbit N       the link carries N Mbit/s each way; as much as it can by default
 #   --bytes FILE   writes the bytes that nodea sent and received, headers and what starts the job included
 #
@@ -59,7 +60,8 @@ shape() {
 use_both_nodes() {
   printf 'nodea slots=%d\nnodeb slots=%d\n' "$slots" "$slots" >/run/hostfile
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=/run/ompi
-  export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/on_node.sh" OMPI_MCA_orte_default_hostfile=/run/hostfile
+  export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/on_node.sh" OMPI_MCA_orte_leave_session_attached=1
+  export OMPI_MCA_orte_default_hostfile=/run/hostfile
   export OMPI_MCA_rmaps_base_mapping_policy="$mapping" OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
   export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_btl_tcp_if_include=$net OMPI_MCA_oob_tcp_if_include=$net
 }
@@ -79,13 +81,21 @@ inside() {
   exit "$code"
 }
 
+# on_node.sh reads these.
+split_cores() {
+  local half=$(($(nproc --all) / 2))
+  ((half > 0)) || skip "one core cannot be split"
+  export nodea_cores=0-$((half - 1)) nodeb_cores=$half-$((2 * half - 1))
+}
+
 main() {
   export slots=2 mapping=slot mbit='' bytes=''
   while [[ ${1:-} == --* ]]; do
     case $1 in
       --cyclic) mapping=node ;;
+      --split-cores) split_cores ;;
       --slots | --mbit | --bytes) printf -v "${1#--}" %s "$2" && shift ;;
-      *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 2 ;;
+      *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 2 ;;
     esac
     shift
   done
