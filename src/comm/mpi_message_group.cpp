@@ -11,40 +11,48 @@ namespace foreshard::comm {
 
 namespace {
 
-constexpr std::int64_t turns = 2;  // while one chunk is summed the next arrives
 constexpr std::int64_t scratch_bytes = std::int64_t{8} << 20;
-constexpr std::int64_t smallest_piece_bytes = 16 * 1024, largest_piece_bytes = std::int64_t{2} << 20;
+constexpr std::int64_t smallest_piece_bytes = 16 * 1024, largest_piece_bytes = 256 * 1024;
 constexpr int tag = 0;
 
 std::int64_t piece_for(int size, std::int64_t longest_message_bytes) {
-  const std::int64_t fair = std::clamp(scratch_bytes / (turns * size), smallest_piece_bytes, largest_piece_bytes);
+  const std::int64_t fair =
+      std::clamp(scratch_bytes / (MpiMessageGroup::turns * size), smallest_piece_bytes, largest_piece_bytes);
   return std::max<std::int64_t>(8, std::min(fair, longest_message_bytes) / 8 * 8);
 }
 
+/// The k-th of the pieces of `length` elements that a range is cut into; empty behind its end.
+Range piece_of(const Range& range, std::int64_t k, std::int64_t length) {
+  const std::int64_t begin = std::min(range.begin + k * length, range.end);
+  return {begin, std::min(begin + length, range.end)};
+}
+
+/// `size` ranges of `count` elements, one behind the other.
+std::vector<Range> equal_parts(std::int64_t count, int size) {
+  std::vector<Range> parts;
+  for (int i = 0; i < size; ++i) parts.push_back({i * count, (i + 1) * count});
+  return parts;
+}
+
+/// The ranges of part_of.
+std::vector<Range> parts_of(std::int64_t count, int size) {
+  std::vector<Range> parts;
+  for (int i = 0; i < size; ++i) parts.push_back(part_of(count, i, size));
+  return parts;
+}
+
+std::int64_t pieces_in(const std::vector<Range>& parts, std::int64_t piece) {
+  std::int64_t longest = 0;
+  for (const Range& part : parts) longest = std::max(longest, part.length());
+  return (longest + piece - 1) / piece;
+}
+
 }  // namespace
-
-struct MpiMessageGroup::Scatter {
-  const std::byte* whole = nullptr;
-  std::int64_t shard_bytes = 0;
-  std::int64_t element_bytes = 0;
-};
-
-struct MpiMessageGroup::Reduction {
-  const std::byte* x = nullptr;
-  std::byte* sum = nullptr;
-  SumTypes types = DType::f32;
-  DType wire = DType::f32;  ///< of the reduced parts: they are rounded once, when they reach their destination
-  bool accumulate = false;
-
-  /// Of the wider of the two types that go through scratch.
-  std::int64_t element_bytes() const { return std::max(size_bytes(types.from), size_bytes(wire)); }
-};
 
 MpiMessageGroup::MpiMessageGroup(MpiComm comm, const AbortFlag& abort, Tally& tally, std::int64_t longest_message_bytes)
     : comm_(std::move(comm)),
       abort_(abort),
       tally_(tally),
-      longest_message_bytes_(longest_message_bytes),
       size_(comm_.size()),
       index_(comm_.rank()),
       piece_bytes_(piece_for(size_, longest_message_bytes)) {}
@@ -66,122 +74,123 @@ std::byte* MpiMessageGroup::scratch(int turn, int member) {
   return scratch_.data() + (turn * size_ + member) * piece_bytes_;
 }
 
-std::vector<const void*> MpiMessageGroup::parts(int turn, const std::byte* own) {
+std::vector<const void*> MpiMessageGroup::members_parts(int turn, const std::byte* own) {
   std::vector<const void*> all;
   for (int member = 0; member < size_; ++member) all.push_back(member == index_ ? own : scratch(turn, member));
   return all;
 }
 
+template <class Send, class Receive, class Take>
+void MpiMessageGroup::flow(std::int64_t pieces, std::string_view call, Send send_piece, Receive receive_piece,
+                           Take take) {
+  const auto begin = [&](std::int64_t k) {
+    Requests& requests = receives_[k % turns];
+    requests.clear();
+    receive_piece(requests, k);
+  };
+  sends_.clear();
+  for (std::int64_t k = 0; k < std::min<std::int64_t>(turns, pieces); ++k) begin(k);
+  for (std::int64_t k = 0; k < pieces; ++k) send_piece(k);
+  for (std::int64_t k = 0; k < pieces; ++k) {
+    wait_for(receives_[k % turns], abort_, call);
+    take(k);
+    if (k + turns < pieces) begin(k + turns);
+  }
+  wait_for(sends_, abort_, call);
+}
+
+void MpiMessageGroup::gather(std::byte* whole, std::int64_t element_bytes, const std::vector<Range>& parts,
+                             std::string_view call) {
+  const std::int64_t piece = piece_bytes_ / element_bytes;
+  const auto send_piece = [&](std::int64_t k) {
+    const Range own = piece_of(parts[index_], k, piece);
+    for (int step = 1; step < size_; ++step)
+      send(sends_, peer(step), whole + own.begin * element_bytes, own.length() * element_bytes);
+  };
+  const auto receive_piece = [&](Requests& requests, std::int64_t k) {
+    for (int step = 1; step < size_; ++step) {
+      const Range theirs = piece_of(parts[peer(size_ - step)], k, piece);
+      receive(requests, peer(size_ - step), whole + theirs.begin * element_bytes, theirs.length() * element_bytes);
+    }
+  };
+  flow(pieces_in(parts, piece), call, send_piece, receive_piece, [](std::int64_t) {});
+}
+
+void MpiMessageGroup::reduce(const std::byte* whole, const std::vector<Range>& parts, const Result& result,
+                             std::string_view call) {
+  const std::int64_t element_bytes = size_bytes(result.types.from), piece = piece_bytes_ / element_bytes;
+  const Range own = parts[index_];
+  const auto send_piece = [&](std::int64_t k) {
+    for (int step = 1; step < size_; ++step) {
+      const Range theirs = piece_of(parts[peer(step)], k, piece);
+      send(sends_, peer(step), whole + theirs.begin * element_bytes, theirs.length() * element_bytes);
+    }
+  };
+  const auto receive_piece = [&](Requests& requests, std::int64_t k) {
+    const std::int64_t bytes = piece_of(own, k, piece).length() * element_bytes;
+    for (int step = 1; step < size_; ++step)
+      receive(requests, peer(size_ - step), scratch(static_cast<int>(k % turns), peer(size_ - step)), bytes);
+  };
+  const auto take = [&](std::int64_t k) {
+    const Range at = piece_of(own, k, piece);
+    tree_sum({.parts = members_parts(static_cast<int>(k % turns), whole + at.begin * element_bytes),
+              .part_type = result.types.from,
+              .out = result.own_part + (at.begin - own.begin) * size_bytes(result.types.to),
+              .out_type = result.types.to,
+              .count = at.length(),
+              .accumulate = result.accumulate});
+  };
+  flow(pieces_in(parts, piece), call, send_piece, receive_piece, take);
+}
+
 void MpiMessageGroup::all_gather(const void* shard, void* whole, std::int64_t count, DType dtype) {
   const std::int64_t bytes = count * size_bytes(dtype);
-  const auto* from = static_cast<const std::byte*>(shard);
   auto* to = static_cast<std::byte*>(whole);
   tally_.all_gather.add(bytes * size_, bytes * (size_ - 1));
   std::byte* own = to + index_ * bytes;
-  if (own != from && bytes > 0) std::memcpy(own, from, static_cast<std::size_t>(bytes));
-  for (std::int64_t at = 0; at < bytes; at += longest_message_bytes_) {
-    const std::int64_t length = std::min(longest_message_bytes_, bytes - at);
-    requests_[0].clear();
-    for (int step = 1; step < size_; ++step)
-      receive(requests_[0], peer(size_ - step), to + peer(size_ - step) * bytes + at, length);
-    for (int step = 1; step < size_; ++step) send(requests_[0], peer(step), own + at, length);
-    wait_for(requests_[0], abort_, "all_gather");
-  }
-}
-
-void MpiMessageGroup::start(const Scatter& scatter, std::int64_t at, std::int64_t count, int turn) {
-  Requests& requests = requests_[turn];
-  requests.clear();
-  const std::int64_t length = count * scatter.element_bytes;
-  for (int step = 1; step < size_; ++step)
-    receive(requests, peer(size_ - step), scratch(turn, peer(size_ - step)), length);
-  for (int step = 1; step < size_; ++step) {
-    send(requests, peer(step), scatter.whole + peer(step) * scatter.shard_bytes + at * scatter.element_bytes, length);
-  }
+  if (own != shard && bytes > 0) std::memcpy(own, shard, static_cast<std::size_t>(bytes));
+  gather(to, size_bytes(dtype), equal_parts(count, size_), "all_gather");
 }
 
 void MpiMessageGroup::reduce_scatter(const void* whole, void* shard, std::int64_t count, SumTypes types,
                                      bool accumulate) {
-  const std::int64_t element_bytes = size_bytes(types.from);
-  const Scatter scatter{static_cast<const std::byte*>(whole), count * element_bytes, element_bytes};
-  tally_.reduce_scatter.add(scatter.shard_bytes * size_, scatter.shard_bytes * (size_ - 1));
-  const std::byte* own = scatter.whole + index_ * scatter.shard_bytes;
-  const std::int64_t piece = piece_bytes_ / element_bytes;
-  const auto length = [&](std::int64_t at) { return std::min(piece, count - at); };
-  if (count > 0) start(scatter, 0, length(0), 0);
-  int turn = 0;
-  for (std::int64_t at = 0; at < count; at += piece, turn ^= 1) {
-    if (at + piece < count) start(scatter, at + piece, length(at + piece), turn ^ 1);
-    wait_for(requests_[turn], abort_, "reduce_scatter");
-    tree_sum({.parts = parts(turn, own + at * element_bytes),
-              .part_type = types.from,
-              .out = static_cast<std::byte*>(shard) + at * size_bytes(types.to),
-              .out_type = types.to,
-              .count = length(at),
-              .accumulate = accumulate});
-  }
+  const std::int64_t shard_bytes = count * size_bytes(types.from);
+  tally_.reduce_scatter.add(shard_bytes * size_, shard_bytes * (size_ - 1));
+  reduce(static_cast<const std::byte*>(whole), equal_parts(count, size_),
+         {static_cast<std::byte*>(shard), types, accumulate}, "reduce_scatter");
 }
 
 void MpiMessageGroup::all_reduce(const void* x, void* sum, std::int64_t count, SumTypes types, bool accumulate) {
-  const Reduction reduction{static_cast<const std::byte*>(x), static_cast<std::byte*>(sum), types,
-                            accumulate ? sum_type(types.to) : types.to, accumulate};
+  const DType wire = accumulate ? sum_type(types.to) : types.to;
   const std::int64_t own = part_of(count, index_, size_).length();
   tally_.all_reduce.add(count * size_bytes(types.from),
-                        own * (size_ - 1) * size_bytes(types.from) + (count - own) * size_bytes(reduction.wire));
-  const std::int64_t step = piece_bytes_ / reduction.element_bytes() * size_;
-  for (std::int64_t at = 0; at < count; at += step) {
-    const std::int64_t length = std::min(step, count - at);
-    exchange_pieces(reduction, at, length);
-    reduce_own_part(reduction, at, length);
-    exchange_reduced(reduction, length);
-    collect_parts(reduction, at, length);
-  }
+                        own * (size_ - 1) * size_bytes(types.from) + (count - own) * size_bytes(wire));
+  const auto* from = static_cast<const std::byte*>(x);
+  auto* to = static_cast<std::byte*>(sum);
+  if (!accumulate) return replace(from, to, count, types);
+  const std::int64_t chunk = scratch_bytes / size_bytes(wire) / size_ * size_;
+  for (std::int64_t at = 0; at < count; at += chunk)
+    add(from + at * size_bytes(types.from), to + at * size_bytes(types.to), std::min(chunk, count - at), types, wire);
 }
 
-void MpiMessageGroup::exchange_pieces(const Reduction& reduction, std::int64_t at, std::int64_t count) {
-  requests_[0].clear();
-  const std::int64_t element_bytes = size_bytes(reduction.types.from);
-  const std::int64_t own_bytes = part_of(count, index_, size_).length() * element_bytes;
-  for (int step = 1; step < size_; ++step)
-    receive(requests_[0], peer(size_ - step), scratch(0, peer(size_ - step)), own_bytes);
-  for (int step = 1; step < size_; ++step) {
-    const Range part = part_of(count, peer(step), size_);
-    send(requests_[0], peer(step), reduction.x + (at + part.begin) * element_bytes, part.length() * element_bytes);
-  }
-  wait_for(requests_[0], abort_, "all_reduce");
+/// What is sent of `x` has left before anything arrives in `sum`, which may be the same.
+void MpiMessageGroup::replace(const std::byte* x, std::byte* sum, std::int64_t count, SumTypes types) {
+  const auto parts = parts_of(count, size_);
+  const std::int64_t to_bytes = size_bytes(types.to);
+  reduce(x, parts, {sum + parts[index_].begin * to_bytes, types, false}, "all_reduce");
+  gather(sum, to_bytes, parts, "all_reduce");
 }
 
-void MpiMessageGroup::reduce_own_part(const Reduction& reduction, std::int64_t at, std::int64_t count) {
-  const Range part = part_of(count, index_, size_);
-  tree_sum({.parts = parts(0, reduction.x + (at + part.begin) * size_bytes(reduction.types.from)),
-            .part_type = reduction.types.from,
-            .out = scratch(1, index_),
-            .out_type = reduction.wire,
-            .count = part.length()});
-}
-
-void MpiMessageGroup::exchange_reduced(const Reduction& reduction, std::int64_t count) {
-  requests_[0].clear();
-  const auto part_bytes = [&](int member) {
-    return part_of(count, member, size_).length() * size_bytes(reduction.wire);
-  };
-  for (int step = 1; step < size_; ++step)
-    receive(requests_[0], peer(size_ - step), scratch(1, peer(size_ - step)), part_bytes(peer(size_ - step)));
-  for (int step = 1; step < size_; ++step) send(requests_[0], peer(step), scratch(1, index_), part_bytes(index_));
-  wait_for(requests_[0], abort_, "all_reduce");
-}
-
-void MpiMessageGroup::collect_parts(const Reduction& reduction, std::int64_t at, std::int64_t count) {
-  for (int member = 0; member < size_; ++member) {
-    const Range part = part_of(count, member, size_);
-    const void* reduced = scratch(1, member);
-    tree_sum({.parts = {&reduced, 1},
-              .part_type = reduction.wire,
-              .out = reduction.sum + (at + part.begin) * size_bytes(reduction.types.to),
-              .out_type = reduction.types.to,
-              .count = part.length(),
-              .accumulate = reduction.accumulate});
-  }
+void MpiMessageGroup::add(const std::byte* x, std::byte* sum, std::int64_t count, SumTypes types, DType wire) {
+  reduced_.resize(std::max(reduced_.size(), static_cast<std::size_t>(count * size_bytes(wire))));
+  replace(x, reduced_.data(), count, {types.from, wire});
+  const void* reduced = reduced_.data();
+  tree_sum({.parts = {&reduced, 1},
+            .part_type = wire,
+            .out = sum,
+            .out_type = types.to,
+            .count = count,
+            .accumulate = true});
 }
 
 }  // namespace foreshard::comm
