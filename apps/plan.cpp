@@ -33,7 +33,8 @@ Config keys() {
                  "checkpoint."});
   config.add("json", false, "print one JSON object");
   config.add("order", false, "print the order of collectives and compute of the steady step");
-  config.add("step", 0, "with --order: which step, 1 = the first; 0 = the steady one", {.min = 0});
+  config.add("step", 0, "with --order: which step, 1 = the first; 0 = the steady one (in this runtime they are alike)",
+             {.min = 0});
   config.add("print-plan", false, "print every op of the plan");
   config.add("trace", "", "write the predicted step to this file, as HDF5");
   config.add("force", false, "overwrite the trace file");

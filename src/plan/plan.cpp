@@ -51,10 +51,7 @@ const Segment& Plan::segment(Segment::Name name) const {
 
 std::vector<const Segment*> Plan::sequence() const {
   std::vector<const Segment*> step;
-  for (const Segment& segment : segments) {
-    const int times = segment.name == Segment::Name::middle ? micro_batches - 2 : 1;
-    step.insert(step.end(), static_cast<std::size_t>(times), &segment);
-  }
+  for (const Segment& segment : segments) step.insert(step.end(), static_cast<std::size_t>(times(segment)), &segment);
   return step;
 }
 

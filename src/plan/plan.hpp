@@ -65,6 +65,8 @@ struct Plan {
   std::span<const Operand> outputs(const Op& op) const;
   std::span<const Wait> waits_of(const Op& op) const;
   const Segment& segment(Segment::Name name) const;
+  /// How often a step runs a segment.
+  int times(const Segment& segment) const { return segment.name == Segment::Name::middle ? micro_batches - 2 : 1; }
   /// Segments of one whole step, in order; middle appears micro_batches − 2 times.
   std::vector<const Segment*> sequence() const;
 };

@@ -132,13 +132,15 @@ std::map<std::int32_t, std::vector<Event>> by_step(std::span<const Event> events
 
 Collectives collectives_of(const Plan& plan) {
   Collectives collectives;
-  for (const plan::Segment* segment : plan.sequence())
-    for (const plan::Op& op : plan.ops_of(*segment))
+  for (const plan::Segment& segment : plan.segments) {
+    const auto times = static_cast<std::uint64_t>(plan.times(segment));
+    for (const plan::Op& op : plan.ops_of(segment))
       if (CollectiveTotal* total = total_of(collectives, op.kind)) {
-        ++total->count;
-        total->payload_bytes += static_cast<std::uint64_t>(plan::payload_bytes(plan, op));
-        total->received_bytes += static_cast<std::uint64_t>(op.wire_bytes);
+        total->count += times;
+        total->payload_bytes += times * static_cast<std::uint64_t>(plan::payload_bytes(plan, op));
+        total->received_bytes += times * static_cast<std::uint64_t>(op.wire_bytes);
       }
+  }
   return collectives;
 }
 

@@ -162,9 +162,15 @@ def make_optimizer(params: dict, o: dict) -> torch.optim.Optimizer:
             return Lion(groups, lr=0.0, betas=betas)
 
 
-def run(case: dict) -> dict:
+def autocast_losses(case: dict) -> list[float]:
+    """The same training of float32 parameters, computed in bf16 where torch.autocast says so."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return run(case | {"autocast": False}, torch.float32)["losses"]
+
+
+def run(case: dict, dtype: torch.dtype = torch.float64) -> dict:
     config, optimizer = case["config"], case["optimizer"]
-    params = {n: initial_value(n, s, config, case["seed"]).requires_grad_() for n, s in parameter_shapes(config).items()}
+    params = {n: initial_value(n, s, config, case["seed"]).to(dtype).requires_grad_() for n, s in parameter_shapes(config).items()}
     initial_sums = {n: (p.detach() ** 2).sum().item() for n, p in params.items()}
     stepper = make_optimizer(params, optimizer)
     data, losses, norms = [], [], []
@@ -194,6 +200,8 @@ def run(case: dict) -> dict:
         "final_sums_of_squares": {n: (p.detach() ** 2).sum().item() for n, p in params.items()},
         "steps": data,
     }
+    if case.get("autocast"):
+        result["autocast_losses"] = autocast_losses(case)
     return result if case.get("brief") else result | {
         "initial_sums_of_squares": initial_sums,
         "initial_first_values": {n: p.flatten()[:3].tolist() for n, p in
@@ -224,6 +232,7 @@ CASES = [
     optimizer_case("lion", 1e-3, name="lion", beta2=0.99),
     optimizer_case("groups", 1e-2, groups=[{"pattern": "*.ln_?.*", "lr_scale": 0.5}, {"pattern": "wpe.*", "weight_decay": 0.0},
                                            {"pattern": "*.bias", "lr_scale": 2.0, "weight_decay": 0.3}]),
+    optimizer_case("autocast", 2e-3) | {"autocast": True, "learning_rates": [2e-3] * 24},
 ]
 
 
