@@ -17,6 +17,7 @@
 #include "train/agreement.hpp"
 #include "train/nonfinite.hpp"
 #include "train/replica_check.hpp"
+#include "train/run_results.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -30,10 +31,6 @@ double unix_time_s() {
 trace::CollectiveTotal difference(const comm::Count& after, const comm::Count& before) {
   return {after.calls - before.calls, after.payload_bytes - before.payload_bytes,
           after.received_bytes - before.received_bytes};
-}
-
-nlohmann::json json_of(const trace::CollectiveTotal& total) {
-  return {{"count", total.count}, {"bytes", total.payload_bytes}, {"received_bytes", total.received_bytes}};
 }
 
 /// The cores that this process is bound to; where it is not bound, its share of the node's.
@@ -370,21 +367,8 @@ void Trainer::finish(std::int64_t last_step) {
   if (trace_) trace_->close(s);
   if (!leads()) return;
   RunRecord& r = *record_;
-  r["parameters"] = rank_->plan().parameters;
-  r["world_size"] = communicator_.size();
-  r["shard_degree"] = rank_->plan().mesh.shard_degree();
-  r["arena_bytes"] = s.arena_bytes;
-  r["arena_touched_bytes"] = s.arena_touched_bytes;
-  r["rss_bytes"] = s.rss_bytes;
-  r["base_rss_bytes"] = s.base_rss_bytes;
-  r["step_time_s"] = s.step_time_s;
+  add_results(r, rank_->plan(), s);
   r["skipped_steps"] = rank_->update_state().skipped_steps;
-  r["tflops_per_device"] = s.tflops_per_device;
-  r["exposed_comm_s"] = std::isfinite(s.exposed_comm_s) ? nlohmann::json(s.exposed_comm_s) : nlohmann::json();
-  r["collectives"] = {{"all_gather", json_of(s.collectives.all_gather)},
-                      {"reduce_scatter", json_of(s.collectives.reduce_scatter)},
-                      {"all_reduce", json_of(s.collectives.all_reduce)}};
-  r["plan_hash"] = fmt::format("{:016x}", plan::hash_of(rank_->plan()));
   r["transport"] = communicator_.transport();
   r["kernel_choices"] = kernel_choices_;
   last_step < settings_.steps ? r.finish(fmt::format("stopped by SIGUSR1 after step {}, checkpoint saved", last_step),
