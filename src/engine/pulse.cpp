@@ -17,6 +17,7 @@ Sighting::Sighting(const Pulse& pulse)
       process(pulse.process_.load(std::memory_order_relaxed)),
       step(pulse.step_.load(std::memory_order_relaxed)),
       running(pulse.running_.load(std::memory_order_relaxed) != 0),
+      pausing(pulse.pausing_.load(std::memory_order_relaxed) != 0),
       beats(pulse.beats_.load(std::memory_order_relaxed)) {
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     const auto& from = pulse.lanes_[lane];

@@ -31,6 +31,18 @@ class Pulse {
   }
   void leave(plan::Lane lane, std::uint64_t sequence) { set(lanes_[static_cast<std::size_t>(lane)].ended, sequence); }
 
+  /// While one exists, the issuing thread does something outside of steps that may take long: writing a checkpoint.
+  class LongPause {
+   public:
+    explicit LongPause(Pulse& pulse) : pulse_(pulse) { set(pulse_.pausing_, std::int64_t{1}); }
+    ~LongPause() { set(pulse_.pausing_, std::int64_t{0}); }
+    LongPause(const LongPause&) = delete;
+    LongPause& operator=(const LongPause&) = delete;
+
+   private:
+    Pulse& pulse_;
+  };
+
   /// By the watchdog: its process is alive.
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -44,7 +56,7 @@ class Pulse {
     word.store(value, std::memory_order_relaxed);
   }
 
-  std::atomic<std::int64_t> rank_{0}, process_{0}, step_{0}, running_{0};
+  std::atomic<std::int64_t> rank_{0}, process_{0}, step_{0}, running_{0}, pausing_{0};
   std::array<LanePulse, plan::lane_count> lanes_;
   alignas(64) std::atomic<std::uint64_t> beats_{0};
 };
@@ -63,6 +75,7 @@ struct Sighting {
   std::int64_t process = 0;
   std::int64_t step = 0;  ///< 0: an evaluation
   bool running = false;   ///< a step has begun and not ended
+  bool pausing = false;   ///< in a long pause between steps
   std::array<LaneSighting, plan::lane_count> lanes;
   std::uint64_t beats = 0;
 
@@ -72,7 +85,7 @@ struct Sighting {
   std::uint64_t ops_ended() const;
   /// Whether nothing but beats lies between the two.
   bool same_work(const Sighting& other) const {
-    return step == other.step && running == other.running && lanes == other.lanes;
+    return step == other.step && running == other.running && pausing == other.pausing && lanes == other.lanes;
   }
 };
 

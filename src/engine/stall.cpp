@@ -72,8 +72,12 @@ std::vector<std::size_t> late_ranks(std::span<const Watched> ranks, double silen
 
 std::string work_text(const Sighting& rank, const WatchedPlans& plans) {
   const plan::Plan& plan = rank.step > 0 ? *plans.training : *plans.evaluation;
-  if (rank.ops_ended() == 0 && !rank.running) return "before the first step";
-  std::string text = fmt::format("{}{}", rank.running ? "in " : "after ",
+  if (rank.ops_ended() == 0 && !rank.running)
+    return fmt::format("before the first step{}", rank.pausing ? ", loading" : "");
+  std::string text = fmt::format("{}{}",
+                                 rank.pausing   ? "saving after "
+                                 : rank.running ? "in "
+                                                : "after ",
                                  rank.step > 0 ? fmt::format("step {}", rank.step) : "an evaluation");
   for (int lane = 0; lane < plan::lane_count; ++lane) {
     const Sighting::LaneSighting& seen = rank.lanes[static_cast<std::size_t>(lane)];

@@ -12,12 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds turn_of_the_others = 1s;
-
-double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
-
-/// A process whose watchdog has missed ten periods.
-double silent_s(std::chrono::nanoseconds period) { return 10 * seconds(period); }
+constexpr double turn_of_the_others_s = 1;
+constexpr double long_pause_factor = 12;
 
 void follow(Watched& rank, const Sighting& now, double elapsed_s) {
   rank.quiet_s = now.same_work(rank.seen) ? rank.quiet_s + elapsed_s : 0;
@@ -31,7 +27,8 @@ Watchdog::Watchdog(PulseBoard& board, const WatchedPlans& plans, WatchdogOptions
     : board_(board),
       plans_(plans),
       options_(std::move(options)),
-      period_(std::clamp<Duration>(options_.deadline / 20, 10ms, 1s)) {
+      period_(std::clamp<Duration>(options_.deadline / 20, 10ms, 1s)),
+      silent_s_(10 * period_.count()) {
   const int rank = Sighting(board_.own()).rank;
   for (const Sighting& seen : board_.look()) {
     if (seen.rank == rank) own_ = watched_.size();
@@ -62,26 +59,32 @@ void Watchdog::watch() {
     const auto now = std::chrono::steady_clock::now();
     look(std::min<Duration>(now - before, 2 * period_));
     before = now;
-    if (own().quiet_s >= seconds(patience())) return options_.on_stall(stall());
+    if (quiet_s() >= patience_s()) return options_.on_stall(stall());
   }
 }
 
 void Watchdog::look(Duration elapsed) {
   const std::vector<Sighting> sightings = board_.look();
-  for (std::size_t i = 0; i < sightings.size(); ++i) follow(watched_[i], sightings[i], seconds(elapsed));
+  for (std::size_t i = 0; i < sightings.size(); ++i) follow(watched_[i], sightings[i], elapsed.count());
 }
 
-Watchdog::Duration Watchdog::patience() const {
-  const auto alive = [this](const Watched& rank) { return rank.silent_s < silent_s(period_); };
-  const bool first = std::ranges::find_if(watched_, alive) - watched_.begin() == static_cast<std::ptrdiff_t>(own_);
-  return options_.deadline + (first ? 0s : turn_of_the_others);
+/// Since any rank moved: one that is merely slow holds the others up, but ends.
+double Watchdog::quiet_s() const { return std::ranges::min_element(watched_, {}, &Watched::quiet_s)->quiet_s; }
+
+double Watchdog::patience_s() const {
+  const auto first_alive = std::ranges::find_if(watched_, [this](const Watched& rank) { return !silent(rank); });
+  const bool speaks = first_alive - watched_.begin() == static_cast<std::ptrdiff_t>(own_);
+  const bool all_alive = std::ranges::none_of(watched_, [this](const Watched& rank) { return silent(rank); });
+  const bool pausing = std::ranges::any_of(watched_, [](const Watched& rank) { return rank.seen.pausing; });
+  const double factor = pausing && all_alive ? long_pause_factor : 1;
+  return factor * options_.deadline.count() + (speaks ? 0 : turn_of_the_others_s);
 }
 
 std::exception_ptr Watchdog::stall() const {
   return std::make_exception_ptr(InputError(
-      ExitCode::stalled, fmt::format("nothing has moved for {} (engine.watchdog_s = {:g})\n{}",
-                                     duration_text(own().quiet_s), seconds(options_.deadline),
-                                     stall_text(watched_, silent_s(period_), plans_, board_.sees_whole_world()))));
+      ExitCode::stalled,
+      fmt::format("nothing has moved for {} (engine.watchdog_s = {:g})\n{}", duration_text(quiet_s()),
+                  options_.deadline.count(), stall_text(watched_, silent_s_, plans_, board_.sees_whole_world()))));
 }
 
 }  // namespace foreshard::engine

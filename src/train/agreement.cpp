@@ -66,7 +66,7 @@ std::string parameters_text(const model::Graph& graph) {
 
 /// Keys of which a rank may have its own, since only it, or only rank 0, looks at them.
 bool is_own(std::string_view key) {
-  constexpr std::string_view own[] = {"run.dir", "run.name", "engine.threads", "engine.watchdog_s", "metrics.log_freq"};
+  constexpr std::string_view own[] = {"run.dir", "run.name", "engine.threads", "metrics.log_freq"};
   return std::ranges::find(own, key) != std::end(own);
 }
 

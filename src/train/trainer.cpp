@@ -1,12 +1,10 @@
 #include "train/trainer.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <thread>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -15,6 +13,7 @@
 #include "base/units.hpp"
 #include "plan/print.hpp"
 #include "train/agreement.hpp"
+#include "train/hosts.hpp"
 #include "train/nonfinite.hpp"
 #include "train/replica_check.hpp"
 #include "train/run_results.hpp"
@@ -31,22 +30,6 @@ double unix_time_s() {
 trace::CollectiveTotal difference(const comm::Count& after, const comm::Count& before) {
   return {after.calls - before.calls, after.payload_bytes - before.payload_bytes,
           after.received_bytes - before.received_bytes};
-}
-
-/// The cores that this process is bound to; where it is not bound, its share of the node's.
-int cores_of_rank(int ranks_of_node) {
-  const int allowed = static_cast<int>(std::thread::hardware_concurrency());  // follows the affinity mask
-  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, allowed < online ? allowed : online / ranks_of_node);
-}
-
-/// Host names by rank, on rank 0.
-std::vector<std::string> gather_hosts(comm::Communicator& communicator) {
-  std::vector<std::string> hosts;
-  const std::string host = host_name();
-  for (const auto& bytes : communicator.gather(std::as_bytes(std::span(host))))
-    hosts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return hosts;
 }
 
 }  // namespace
@@ -72,7 +55,7 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
                 cpu_options(on_failure));
   if (settings_.watchdog_s > 0) watch(std::move(on_failure));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
-  first_step_ = checkpoints_->resume() + 1;
+  first_step_ = resume() + 1;
   set_kernel_choices();
   if (settings_.self_test) self_test_ = expect_sound_machine(communicator_, rank_->plan(), rank_->scratch(), *kernels_);
   const std::string command = joined(command_line);
@@ -106,14 +89,12 @@ engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> 
 }
 
 void Trainer::watch(std::function<void(std::exception_ptr)> on_failure) {
-  const auto deadline = std::chrono::duration<double>(settings_.watchdog_s);
-  watchdog_.emplace(
-      pulses_, engine::WatchedPlans{&rank_->plan(), &rank_->evaluation_plan()},
-      engine::WatchdogOptions{.deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline),
-                              .on_stall = [this, on_failure = std::move(on_failure)](const std::exception_ptr& stall) {
-                                record_failure("stalled", ExitCode::stalled);
-                                on_failure(stall);
-                              }});
+  const auto on_stall = [this, on_failure = std::move(on_failure)](const std::exception_ptr& stall) {
+    record_failure("stalled", ExitCode::stalled);
+    on_failure(stall);
+  };
+  watchdog_.emplace(pulses_, engine::WatchedPlans{&rank_->plan(), &rank_->evaluation_plan()},
+                    engine::WatchdogOptions{std::chrono::duration<double>(settings_.watchdog_s), on_stall});
 }
 
 void Trainer::open_run(std::vector<std::string> command_line) {
@@ -329,7 +310,13 @@ Manifest Trainer::checkpoint_facts() const {
   return facts;
 }
 
+std::int64_t Trainer::resume() {
+  const engine::Pulse::LongPause pause(pulses_.own());
+  return checkpoints_->resume();
+}
+
 void Trainer::save_checkpoint(std::int64_t step) {
+  const engine::Pulse::LongPause pause(pulses_.own());
   const std::int64_t began_ns = now_ns();
   const auto path = checkpoints_->save(step, folder_ ? folder_->path() : std::filesystem::path());
   if (!leads()) return;

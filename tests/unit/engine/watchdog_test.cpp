@@ -24,7 +24,7 @@ plan::Plan forward_plan(int ranks) { return plan::build_evaluation_plan(plan::ti
 /// Steps of a tiny plan on ranks that are threads, each with a watchdog.
 class WatchedRanks {
  public:
-  WatchedRanks(int size, std::chrono::nanoseconds deadline)
+  WatchedRanks(int size, std::chrono::duration<double> deadline)
       : plan_(forward_plan(size)), deadline_(deadline), communicators_(comm::make_local(size)) {}
 
   /// `before_op` is called by each lane. Returns what the watchdogs said, by rank.
@@ -77,7 +77,7 @@ class WatchedRanks {
   }
 
   plan::Plan plan_;
-  std::chrono::nanoseconds deadline_;
+  std::chrono::duration<double> deadline_;
   std::vector<std::unique_ptr<comm::Communicator>> communicators_;
   std::atomic<bool> ended_{false};
 };
@@ -95,6 +95,21 @@ TEST_P(HangingRank, IsNamedWithItsOpAndAllEnd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, HangingRank, testing::Values(0, 1, 2));
+
+TEST(Watchdog, WaitsLongerInALongPause) {
+  const plan::Plan plan = forward_plan(1);
+  const auto communicator = std::move(comm::make_local(1).front());
+  PulseBoard board(*communicator);
+  std::atomic<int> stalls{0};
+  const Watchdog watchdog(board, {&plan, &plan}, {1s, [&](const std::exception_ptr&) { ++stalls; }});
+  {
+    const Pulse::LongPause pause(board.own());
+    std::this_thread::sleep_for(2s);
+    EXPECT_EQ(stalls, 0);
+  }
+  for (int look = 0; look < 1000 && stalls == 0; ++look) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(stalls, 1);
+}
 
 TEST(Watchdog, LetsSlowOpsBe) {
   WatchedRanks ranks(2, 10s);
