@@ -49,11 +49,12 @@ make_link() {
   make_node nodeb 10.77.0.2
 }
 
-# A burst is what passes in a millisecond: it is not shaped.
+# A burst passes unshaped, so it is short, but longer than the 64 KiB packets that the kernel makes.
 shape() {
-  local node
+  local node burst=$((32 * $1))
+  if ((burst < 128 << 10)); then burst=$((128 << 10)); fi
   for node in nodea nodeb; do
-    tc -n "$node" qdisc replace dev eth root tbf rate "${1}mbit" burst "$((128 * $1))" latency 20ms
+    tc -n "$node" qdisc replace dev eth root tbf rate "${1}mbit" burst "$burst" latency 20ms
   done
 }
 
