@@ -74,7 +74,7 @@ exec::Ticket CpuExecutor::issue(const exec::Instance& instance, std::span<const 
 
 void CpuExecutor::finish() {
   for (int lane = 0; lane < plan::lane_count; ++lane)
-    progress_.wait_for({static_cast<Lane>(lane), issued_[static_cast<std::size_t>(lane)]});
+    progress_.wait_for({static_cast<Lane>(lane), issued_[static_cast<std::size_t>(lane)]}, Progress::issuer);
   pulse_.end_step();
   const std::lock_guard lock(error_mutex_);
   if (error_) std::rethrow_exception(error_);
@@ -83,7 +83,8 @@ void CpuExecutor::finish() {
 /// A lane keeps counting after a failure, so that nobody waits for ops that will not run.
 void CpuExecutor::run(const Task& task) {
   for (int lane = 0; lane < plan::lane_count; ++lane)
-    progress_.wait_for({static_cast<Lane>(lane), task.waits[static_cast<std::size_t>(lane)]});
+    progress_.wait_for({static_cast<Lane>(lane), task.waits[static_cast<std::size_t>(lane)]},
+                       static_cast<std::size_t>(task.ticket.lane));
   if (!failed_) {
     try {
       execute(task);

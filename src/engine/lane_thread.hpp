@@ -10,27 +10,35 @@
 
 namespace foreshard::engine {
 
-/// How many ops of each lane have ended; lanes wait for each other on it.
+/// How many ops of each lane have ended; lanes wait for each other on it. Only the op that somebody waits for wakes
+/// anybody: a thread woken after each op would take the core from the lane that computes, where ranks have one core.
 class Progress {
  public:
+  /// Who waits: the thread of a lane, by its number, or the one that issues. Each thread is one of them.
+  static constexpr std::size_t issuer = plan::lane_count;
+
+  /// Called by the lane's thread alone.
   void advance(plan::Lane lane) {
-    auto& count = ended_[static_cast<std::size_t>(lane)].value;
-    count.fetch_add(1, std::memory_order_release);
-    count.notify_all();
+    Count& count = counts_[static_cast<std::size_t>(lane)];
+    const std::uint64_t ended = count.ended.fetch_add(1) + 1;
+    for (const std::atomic<std::uint64_t>& wanted : count.wanted)
+      if (wanted.load() == ended) return count.ended.notify_all();
   }
   /// Blocks until `ticket` has ended.
-  void wait_for(const exec::Ticket& ticket) const {
-    const auto& count = ended_[static_cast<std::size_t>(ticket.lane)].value;
-    for (std::uint64_t ended = count.load(std::memory_order_acquire); ended < ticket.sequence;
-         ended = count.load(std::memory_order_acquire))
-      count.wait(ended, std::memory_order_acquire);
+  void wait_for(const exec::Ticket& ticket, std::size_t waiter) {
+    Count& count = counts_[static_cast<std::size_t>(ticket.lane)];
+    if (count.ended.load() >= ticket.sequence) return;
+    count.wanted[waiter].store(ticket.sequence);  // before `ended` is read again, so one of the two sees the other
+    for (std::uint64_t ended = count.ended.load(); ended < ticket.sequence; ended = count.ended.load())
+      count.ended.wait(ended);
   }
 
  private:
   struct alignas(64) Count {
-    std::atomic<std::uint64_t> value{0};
+    std::atomic<std::uint64_t> ended{0};
+    std::array<std::atomic<std::uint64_t>, plan::lane_count + 1> wanted{};  ///< by waiter; stale when it has ended
   };
-  std::array<Count, plan::lane_count> ended_;
+  std::array<Count, plan::lane_count> counts_;
 };
 
 /// A thread that runs tasks one after the other, in the order of `push`. One thread pushes.
