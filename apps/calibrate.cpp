@@ -94,9 +94,9 @@ sim::Machine begin(int cores) {
 }
 
 /// What takes several processes.
-void measure_together(sim::Machine& machine, comm::Communicator& world, bool quick, const Say& say) {
+void measure_together(sim::Machine& machine, comm::Communicator& world, std::span<const int> neighbours, bool quick,
+                      const Say& say) {
   const int ranks = world.node_size();
-  const auto neighbours = calibrate::ranks_of_this_node(world);
   if (ranks > 1) say(fmt::format("collectives of {} ranks through MPI", ranks));
   if (ranks > 1) calibrate::measure_collectives(machine, world, neighbours, quick);
   const bool one_node = world.size() == ranks;
@@ -110,10 +110,11 @@ int measure(const Config& config, comm::Communicator& world) {
   const bool quick = config.get<bool>("quick");
   const int by_mpi = world.node_size() > 1 ? world.node_size() : 0;
   const Say say = voice_of(world.rank());
+  const auto neighbours = calibrate::ranks_of_this_node(world);
   sim::Machine machine = begin(config.get<int>("cores"));
   if (world.node_rank() == 0) measure_alone(machine, quick, by_mpi, say);
   world.barrier();  // asleep
-  measure_together(machine, world, quick, say);
+  measure_together(machine, world, neighbours, quick, say);
   if (world.rank() != 0) return 0;
   set_floor(machine);
   write(machine, config.get<std::string>("out"));

@@ -60,13 +60,13 @@ def row(name, predicted, steps):
     step, exposed = (statistics.median(column) for column in zip(*steps))
     share, wanted = exposed / step, predicted["exposed_comm_s"] / predicted["step_time_s"]
     print(f"{name:22} {predicted['step_time_s'] * 1e3:9.1f} {step * 1e3:9.1f} {predicted['exposed_comm_s'] * 1e3:11.1f} {exposed * 1e3:9.1f} {wanted * 100:9.1f} {share * 100:8.1f} "
-          f"{(share / wanted - 1) * 100:+8.0f}%", flush=True)
+          f"{(share / wanted - 1) * 100:+8.0f}% {(predicted['step_time_s'] / step - 1) * 100:+9.1f}%", flush=True)
     return step, predicted["step_time_s"], share / wanted - 1
 
 
 def compare(options, folder, machine, model):
     """Prints the table of a model; returns what is outside of its bound."""
-    print(f"\n{model}: {'':14} {'step ms':>16} {'exposed ms':>22} {'exposed % of step':>20}\n{'':22} {'predicted':>9} {'measured':>9} {'predicted':>11} {'measured':>9} {'predicted':>9} {'measured':>8} {'off by':>8}")
+    print(f"\n{model}: {'':14} {'step ms':>16} {'exposed ms':>22} {'exposed % of step':>20}\n{'':22} {'predicted':>9} {'measured':>9} {'predicted':>11} {'measured':>9} {'predicted':>9} {'measured':>8} {'off by':>9} {'step off':>10}")
     faults, times = [], {}
     taken = {name: [] for name, _ in SETTINGS}
     for _ in range(options.rounds):
