@@ -79,8 +79,8 @@ class Backend {
   /// y = (x − mean)·rstd·gain + bias by row; with `residual` x is replaced by x + residual, which is written to `sum`.
   virtual void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y,
                           Mut mean, Mut rstd) = 0;
-  /// dx = gradient through the norm (+ residual_grad if present); dgain and dbias by column. dx may be dy or
-  /// residual_grad.
+  /// dx = gradient through the norm (+ residual_grad if present); dgain and dbias by column; what is absent of the
+  /// three is not computed. dx may be dy or residual_grad.
   virtual void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
                                    Const residual_grad, Mut dx, Mut dgain, Mut dbias) = 0;
 

@@ -58,7 +58,12 @@ void by_type(DType type, F f) {
   FORESHARD_EXPECT(known, type_mismatch(type, {dtype_of<Types>...}));
 }
 
-/// The same for a result of operands of type T: a parameter's gradient, or a product.
+/// The type of the first of two results that is present, else `otherwise`.
+inline DType type_of_present(const Mut& a, const Mut& b, DType otherwise) {
+  return a.data ? a.dtype : b.data ? b.dtype : otherwise;
+}
+
+/// The same as by_type for a result of operands of type T: a parameter's gradient, or a product.
 template <class T, class F>
 void by_result_type(DType type, F f) {
   if constexpr (is_half<T>)

@@ -37,7 +37,7 @@ struct Backward {
   const T* residual_grad;
   T* dx;
 
-  /// Writes row i of dx and adds its terms to dgain and dbias.
+  /// Writes row i of dx, if it is wanted, and adds its terms to dgain and dbias.
   void row(std::int64_t i, float* dgain, float* dbias) const {
     const T *d = dy + i * cols, *v = x + i * cols;
     const float m = mean[i], r = rstd[i], scale = 1 / static_cast<float>(cols);
@@ -51,6 +51,7 @@ struct Backward {
         cols, dgain, [&](Vec s, Vec g, Vec u) { return s + g * normed(u); }, dgain, d, v);
     map(
         cols, dbias, [](Vec s, Vec g) { return s + g; }, dbias, d);
+    if (!dx) return;
     const auto through = [&](Vec g, Vec w, Vec u) { return r * (g * w - mean_g - normed(u) * mean_gx); };
     T* out = dx + i * cols;
     if (residual_grad) {
@@ -106,8 +107,8 @@ void differentiate(const Rows& o, bool accumulate, const Backward<T>& backward, 
             for (std::int64_t i = b * block_rows; i < bottom; ++i) backward.row(i, part, part + o.cols);
           }
         });
-  sum_parts(o.cols, blocks, stride, parts, accumulate, dgain);
-  sum_parts(o.cols, blocks, stride, parts + o.cols, accumulate, dbias);
+  if (dgain) sum_parts(o.cols, blocks, stride, parts, accumulate, dgain);
+  if (dbias) sum_parts(o.cols, blocks, stride, parts + o.cols, accumulate, dbias);
 }
 
 }  // namespace
@@ -122,10 +123,10 @@ void layer_norm(const Rows& o, float epsilon, Const x, Const residual, Const gai
 
 void layer_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
                          Const residual_grad, Mut dx, Mut dgain, Mut dbias) {
-  by_number(dx.dtype, [&]<class T>(T) {
+  by_number(dy.dtype, [&]<class T>(T) {
     const Backward<T> backward{
         o.cols, as<T>(dy), as<T>(x), as<T>(gain), as<float>(mean), as<float>(rstd), as<T>(residual_grad), as<T>(dx)};
-    by_result_type<T>(dgain.dtype, [&]<class Grad>(Grad) {
+    by_result_type<T>(type_of_present(dgain, dbias, dy.dtype), [&]<class Grad>(Grad) {
       differentiate(o, accumulate, backward, as<Grad>(dgain), as<Grad>(dbias));
     });
   });

@@ -43,16 +43,16 @@ template <class T, class Grad>
 void gain_and_bias_grad(const Rows& o, bool accumulate, const T* dy, const T* x, const Computed<T>* mean,
                         const Computed<T>* rstd, Grad* dgain, Grad* dbias) {
   for (std::int64_t j = 0; j < o.cols; ++j) {
-    double gain_sum = accumulate ? static_cast<double>(dgain[j]) : 0.0;
-    double bias_sum = accumulate ? static_cast<double>(dbias[j]) : 0.0;
+    double gain_sum = accumulate && dgain ? static_cast<double>(dgain[j]) : 0.0;
+    double bias_sum = accumulate && dbias ? static_cast<double>(dbias[j]) : 0.0;
     for (std::int64_t i = 0; i < o.rows; ++i) {
       const std::int64_t at = i * o.cols + j;
       gain_sum +=
           static_cast<double>(dy[at]) * static_cast<double>((static_cast<Computed<T>>(x[at]) - mean[i]) * rstd[i]);
       bias_sum += static_cast<double>(dy[at]);
     }
-    dgain[j] = static_cast<Grad>(gain_sum);
-    dbias[j] = static_cast<Grad>(bias_sum);
+    if (dgain) dgain[j] = static_cast<Grad>(gain_sum);
+    if (dbias) dbias[j] = static_cast<Grad>(bias_sum);
   }
 }
 
@@ -100,12 +100,12 @@ void layer_norm(const Rows& o, float epsilon, Const x, Const residual, Const gai
 
 void layer_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
                          Const residual_grad, Mut dx, Mut dgain, Mut dbias) {
-  by_number(dx.dtype, [&]<class T>(T) {
+  by_number(dy.dtype, [&]<class T>(T) {
     const auto *m = as<Computed<T>>(mean), *r = as<Computed<T>>(rstd);
-    by_result_type<T>(dgain.dtype, [&]<class Grad>(Grad) {
+    by_result_type<T>(type_of_present(dgain, dbias, dy.dtype), [&]<class Grad>(Grad) {
       gain_and_bias_grad(o, accumulate, as<T>(dy), as<T>(x), m, r, as<Grad>(dgain), as<Grad>(dbias));
     });
-    input_grad(o, as<T>(dy), as<T>(x), as<T>(gain), m, r, as<T>(residual_grad), as<T>(dx));
+    if (dx.data) input_grad(o, as<T>(dy), as<T>(x), as<T>(gain), m, r, as<T>(residual_grad), as<T>(dx));
   });
 }
 

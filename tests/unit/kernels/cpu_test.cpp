@@ -116,6 +116,29 @@ TEST_F(Cpu, LayerNormBackward) {
   }
 }
 
+/// What is absent is not computed, and what is present has the bits it has otherwise.
+void expect_parts_equal_whole(Backend& kernels) {
+  const Rows o{37, 19};
+  const std::int64_t n = o.rows * o.cols;
+  const Floats x = Floats::random(n, 1), gain = Floats::random(o.cols, 2), mean = Floats::random(o.rows, 3, 0.1),
+               rstd = Floats::random(o.rows, 4), dy = Floats::random(n, 5);
+  Floats dx(n), dgain(o.cols), dbias(o.cols);
+  kernels.layer_norm_backward(o, false, dy, x, gain, mean, rstd, {}, dx, dgain, dbias);
+  for (int absent = 1; absent < 8; ++absent) {
+    Floats dx_part(n), dgain_part(o.cols), dbias_part(o.cols);
+    kernels.layer_norm_backward(o, false, dy, x, gain, mean, rstd, {}, absent & 1 ? Mut{} : Mut(dx_part),
+                                absent & 2 ? Mut{} : Mut(dgain_part), absent & 4 ? Mut{} : Mut(dbias_part));
+    EXPECT_EQ(dx_part.data, absent & 1 ? Floats(n).data : dx.data) << absent;
+    EXPECT_EQ(dgain_part.data, absent & 2 ? Floats(o.cols).data : dgain.data) << absent;
+    EXPECT_EQ(dbias_part.data, absent & 4 ? Floats(o.cols).data : dbias.data) << absent;
+  }
+}
+
+TEST_F(Cpu, LayerNormBackwardOfSomeOperands) {
+  expect_parts_equal_whole(*cpu);
+  expect_parts_equal_whole(*reference);
+}
+
 TEST_F(Cpu, Gelu) {
   for (const std::int64_t n : {1, 15, 16, 17, 1000}) {
     const Floats x = Floats::random(n, 1, 4), dy = Floats::random(n, 2);
