@@ -125,7 +125,8 @@ void CpuExecutor::run_collective(const Op& op) {
     case OpKind::reduce_scatter:
       return reduce_group_->reduce_scatter(from, to, shard, types, op.accumulate);
     case OpKind::all_reduce:
-      return replica_group_->all_reduce(from, to, op.sizes.rows, types, op.accumulate);
+      return (op.group == plan::GroupKind::world ? world_group_ : replica_group_)
+          ->all_reduce(from, to, op.sizes.rows, types, op.accumulate);
     case OpKind::gather_norm:
       return norm_group_->all_gather(from, to, shard, input.dtype);
     case OpKind::sum_norm:

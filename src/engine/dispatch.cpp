@@ -141,8 +141,8 @@ void Dispatch::zero_fill(const Op& op) {
 /// Into this rank's part of the whole.
 void Dispatch::cast_shard(const Op& op) {
   kernels::Mut part = out(op, 0);
-  part.data =
-      static_cast<std::byte*>(part.data) + plan_.mesh.shard_index(rank_) * op.sizes.rows * size_bytes(part.dtype);
+  const int index = rank_ % plan_.units[op.unit.value].shard_degree;
+  part.data = static_cast<std::byte*>(part.data) + index * op.sizes.rows * size_bytes(part.dtype);
   kernels_.cast(op.sizes.rows, false, in(op, 0), part);
 }
 
@@ -188,8 +188,6 @@ StepSums Dispatch::sums(const Op& op, const exec::StepContext& context) {
 void Dispatch::update(const Op& op, const exec::StepContext& context) {
   const StepSums step = sums(op, context);
   if (!step.finite()) return;
-  const plan::FlatParameter& flat = plan_.units[op.unit.value];
-  const std::int64_t begin = flat.shard_elements * plan_.mesh.shard_index(rank_), end = begin + flat.shard_elements;
   kernels::Update update{.step = context.update,
                          .beta1 = context.beta1,
                          .beta2 = context.beta2,
@@ -198,14 +196,13 @@ void Dispatch::update(const Op& op, const exec::StepContext& context) {
                          .clip_value = context.clip_value > 0 ? context.clip_value : HUGE_VAL,
                          .momentum = context.momentum,
                          .nesterov = context.nesterov};
-  for (const plan::FlatPiece& piece : flat.pieces) {
-    const std::int64_t from = std::max(begin, piece.offset), to = std::min(end, piece.offset + piece.elements);
-    if (from >= to) continue;
-    const exec::ParameterRule& rule = context.rules[piece.parameter.value];
-    update.count = to - from;
+  for (const plan::ShardPart& part : plan::parts_of_shard(plan_.units[op.unit.value], rank_)) {
+    if (!part.piece->trainable) continue;
+    const exec::ParameterRule& rule = context.rules[part.piece->parameter.value];
+    update.count = part.count;
     update.learning_rate = context.learning_rate * rule.learning_rate_scale;
     update.weight_decay = rule.weight_decay;
-    update_piece(op, update, from - begin);
+    update_piece(op, update, part.at);
   }
 }
 

@@ -29,7 +29,7 @@ class GptBuilder {
     graph_.targets = input();
     unit_ = add_unit("root");
     token_table_ = parameter("wte.weight", {c_.vocab_size, c_.width}, {.stddev = 0.02});
-    TensorId x = dropout(embedding());
+    TensorId x = dropout("drop", embedding());
     for (std::int64_t layer = 0; layer < c_.layers; ++layer) x = block(x, layer);
     unit_ = root_unit;
     head(layer_norm("ln_f", x));
@@ -39,18 +39,19 @@ class GptBuilder {
  private:
   TensorId block(TensorId x, std::int64_t layer) {
     unit_ = add_unit(fmt::format("u{}", layer));
-    const std::string prefix = fmt::format("h.{}.", layer);
+    const std::string path = fmt::format("h.{}", layer), attn = path + ".attn", mlp = path + ".mlp";
     const double residual_stddev = 0.02 / std::sqrt(2.0 * static_cast<double>(c_.layers));
-    const TensorId qkv = linear(prefix + "attn.c_attn", layer_norm(prefix + "ln_1", x), c_.width, 3 * c_.width, 0.02);
-    x = add(x, dropout(linear(prefix + "attn.c_proj", attention(qkv), c_.width, c_.width, residual_stddev)));
-    const TensorId hidden = gelu(linear(prefix + "mlp.c_fc", layer_norm(prefix + "ln_2", x), c_.width, ffn_, 0.02));
-    return add(x, dropout(linear(prefix + "mlp.c_proj", hidden, ffn_, c_.width, residual_stddev)));
+    const TensorId qkv = linear(attn + ".c_attn", layer_norm(path + ".ln_1", x), c_.width, 3 * c_.width, 0.02);
+    const TensorId attended = linear(attn + ".c_proj", attention(attn, qkv), c_.width, c_.width, residual_stddev);
+    x = add(path, x, dropout(attn, attended));
+    const TensorId hidden = gelu(mlp, linear(mlp + ".c_fc", layer_norm(path + ".ln_2", x), c_.width, ffn_, 0.02));
+    return add(path, x, dropout(mlp, linear(mlp + ".c_proj", hidden, ffn_, c_.width, residual_stddev)));
   }
 
   TensorId embedding() {
     const TensorId positions = parameter("wpe.weight", {c_.max_seq_len, c_.width}, {.stddev = 0.02});
     const TensorId x = activation(rows_ * c_.width);
-    op(OpKind::embedding, {.rows = rows_, .cols = c_.width, .inner = c_.vocab_size, .seq = shape_.seq},
+    op("wte", OpKind::embedding, {.rows = rows_, .cols = c_.width, .inner = c_.vocab_size, .seq = shape_.seq},
        {graph_.tokens, token_table_, positions}, {x});
     return x;
   }
@@ -59,7 +60,8 @@ class GptBuilder {
     const TensorId gain = parameter(name + ".weight", {c_.width}, {.constant = 1});
     const TensorId bias = parameter(name + ".bias", {c_.width}, {});
     const TensorId y = activation(rows_ * c_.width), mean = activation(rows_), rstd = activation(rows_);
-    op(OpKind::layer_norm, {.rows = rows_, .cols = c_.width}, {x, gain, bias}, {y, mean, rstd}, layer_norm_epsilon);
+    op(name, OpKind::layer_norm, {.rows = rows_, .cols = c_.width}, {x, gain, bias}, {y, mean, rstd},
+       layer_norm_epsilon);
     return y;
   }
 
@@ -67,33 +69,34 @@ class GptBuilder {
     const TensorId weight = parameter(name + ".weight", {out, in}, {.stddev = stddev});
     const TensorId bias = parameter(name + ".bias", {out}, {});
     const TensorId y = activation(rows_ * out);
-    op(OpKind::linear, {.rows = rows_, .cols = out, .inner = in}, {x, weight, bias}, {y});
+    op(name, OpKind::linear, {.rows = rows_, .cols = out, .inner = in}, {x, weight, bias}, {y});
     return y;
   }
 
-  TensorId attention(TensorId qkv) {
+  TensorId attention(const std::string& path, TensorId qkv) {
     const TensorId y = activation(rows_ * c_.width), log_sum_exp = activation(rows_ * c_.heads);
-    op(OpKind::attention, {.inner = c_.width / c_.heads, .batch = shape_.batch, .seq = shape_.seq, .heads = c_.heads},
-       {qkv}, {y, log_sum_exp});
+    op(path, OpKind::attention,
+       {.inner = c_.width / c_.heads, .batch = shape_.batch, .seq = shape_.seq, .heads = c_.heads}, {qkv},
+       {y, log_sum_exp});
     return y;
   }
 
-  TensorId gelu(TensorId x) {
+  TensorId gelu(const std::string& path, TensorId x) {
     const TensorId y = activation(rows_ * ffn_);
-    op(OpKind::gelu, {.rows = rows_, .cols = ffn_}, {x}, {y});
+    op(path, OpKind::gelu, {.rows = rows_, .cols = ffn_}, {x}, {y});
     return y;
   }
 
-  TensorId add(TensorId a, TensorId b) {
+  TensorId add(const std::string& path, TensorId a, TensorId b) {
     const TensorId sum = activation(rows_ * c_.width);
-    op(OpKind::add, {.rows = rows_, .cols = c_.width}, {a, b}, {sum});
+    op(path, OpKind::add, {.rows = rows_, .cols = c_.width}, {a, b}, {sum});
     return sum;
   }
 
-  TensorId dropout(TensorId x) {
+  TensorId dropout(const std::string& path, TensorId x) {
     if (c_.dropout == 0) return x;
     const TensorId y = activation(rows_ * c_.width);
-    op(OpKind::dropout, {.rows = rows_, .cols = c_.width}, {x}, {y}, static_cast<float>(c_.dropout));
+    op(path, OpKind::dropout, {.rows = rows_, .cols = c_.width}, {x}, {y}, static_cast<float>(c_.dropout));
     graph_.operators.back().stream = dropouts_++;
     return y;
   }
@@ -102,10 +105,10 @@ class GptBuilder {
     const TensorId weight =
         c_.tied_head ? token_table_ : parameter("lm_head.weight", {c_.vocab_size, c_.width}, {.stddev = 0.02});
     const TensorId logits = activation(rows_ * c_.vocab_size), log_sum_exp = activation(rows_);
-    op(OpKind::linear, {.rows = rows_, .cols = c_.vocab_size, .inner = c_.width}, {x, weight, TensorId::none()},
-       {logits});
+    op("lm_head", OpKind::linear, {.rows = rows_, .cols = c_.vocab_size, .inner = c_.width},
+       {x, weight, TensorId::none()}, {logits});
     graph_.loss = graph_.add_tensor({.role = Role::activation, .dtype = DType::f64, .elements = 2});
-    op(OpKind::cross_entropy, {.rows = rows_, .cols = c_.vocab_size}, {logits, graph_.targets},
+    op("loss", OpKind::cross_entropy, {.rows = rows_, .cols = c_.vocab_size}, {logits, graph_.targets},
        {graph_.loss, log_sum_exp});
   }
 
@@ -131,11 +134,12 @@ class GptBuilder {
     return added.value;
   }
 
-  void op(OpKind kind, const Sizes& sizes, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
-          float scalar = 0) {
+  void op(const std::string& path, OpKind kind, const Sizes& sizes, std::vector<TensorId> inputs,
+          std::vector<TensorId> outputs, float scalar = 0) {
     graph_.operators.push_back({.kind = kind,
                                 .phase = Phase::forward,
                                 .unit = unit_,
+                                .module = graph_.add_module(path),
                                 .sizes = sizes,
                                 .inputs = std::move(inputs),
                                 .outputs = std::move(outputs),

@@ -32,7 +32,8 @@ GptConfig gpt_preset(std::string_view name);
 std::vector<std::string> problems(const GptConfig& config, const BatchShape& shape);
 
 /// The forward graph: unit 0 (root) holds embeddings, final norm and head, unit i + 1 the i-th block.
-/// Parameter names are those of Hugging Face's GPT-2; weights are stored [out, in].
+/// Parameter names and module paths are those of Hugging Face's GPT-2 without its "transformer.", but for the position
+/// table, which belongs to module "wte" with the operator that reads it; weights are stored [out, in].
 Graph build_gpt(const GptConfig& config, const BatchShape& shape, DType dtype = DType::f32);
 
 }  // namespace foreshard::model

@@ -1,5 +1,6 @@
 #include "model/graph.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -12,6 +13,13 @@ std::int64_t Parameter::elements() const {
 TensorId Graph::add_tensor(const Tensor& tensor) {
   tensors.push_back(tensor);
   return {static_cast<std::uint32_t>(tensors.size() - 1)};
+}
+
+ModuleId Graph::add_module(const std::string& path) {
+  const auto found = std::ranges::find(modules, path);
+  const auto index = static_cast<std::uint32_t>(found - modules.begin());
+  if (found == modules.end()) modules.push_back(path);
+  return {index};
 }
 
 std::int64_t Graph::parameter_count() const {

@@ -12,6 +12,7 @@ namespace foreshard::model {
 using TensorId = Id<struct TensorTag>;
 using ParameterId = Id<struct ParameterTag>;
 using UnitId = Id<struct UnitTag>;
+using ModuleId = Id<struct ModuleTag>;
 
 enum class Role : std::uint8_t { input, parameter, activation, activation_grad, parameter_grad };
 enum class Phase : std::uint8_t { forward, backward, update };
@@ -38,6 +39,7 @@ struct Parameter {
   Initial initial;
   TensorId value;               ///< the tensor that forward reads
   DType gradient = DType::f32;  ///< the type its gradient has until it is reduced
+  bool trainable = true;        ///< else it has no gradient and no optimizer state
   std::int64_t elements() const;
 };
 
@@ -46,6 +48,7 @@ struct Operator {
   OpKind kind;
   Phase phase = Phase::forward;
   UnitId unit;
+  ModuleId module;  ///< of a forward operator
   Sizes sizes;
   std::vector<TensorId> inputs, outputs;  ///< an absent optional operand is TensorId::none()
   float scalar = 0;                       ///< the kind's constant: epsilon, or drop probability
@@ -57,6 +60,7 @@ struct Operator {
 struct Unit {
   std::string name;  ///< "root", "u0", "u1", …
   std::vector<ParameterId> parameters;
+  bool replicated = false;  ///< every rank holds it whole, however other units are sharded
 };
 
 /// What one micro-batch computes, operators in an order of execution. Knows no rank, no device, no clock.
@@ -65,12 +69,15 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<Operator> operators;
   std::vector<Unit> units;
-  TensorId tokens, targets;  ///< i32, one per row
-  TensorId loss;             ///< f64[2]: sum of the token losses, number of valid tokens
+  std::vector<std::string> modules;  ///< paths, e.g. "h.3.attn.c_attn"; a module lies within those that begin its path
+  TensorId tokens, targets;          ///< i32, one per row
+  TensorId loss;                     ///< f64[2]: sum of the token losses, number of valid tokens
   std::int64_t batch = 0, seq = 0;
   DType dtype = DType::f32;  ///< in which parameters are kept and updated, and statistics are
 
   TensorId add_tensor(const Tensor& tensor);
+  /// The module of that path, added if it is new.
+  ModuleId add_module(const std::string& path);
   const Tensor& operator[](TensorId id) const { return tensors[id.value]; }
   Tensor& operator[](TensorId id) { return tensors[id.value]; }
   std::int64_t parameter_count() const;

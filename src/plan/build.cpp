@@ -11,20 +11,30 @@ void expect_supported(const Mesh& mesh, const ScheduleOptions& options) {
                    "limits and micro-batches are at least 1");
 }
 
+ScheduleOptions with_overrides(const ScheduleOptions& options, const model::Graph& wrapped) {
+  ScheduleOptions resolved = options;
+  if (!options.wrap.overrides.empty()) resolved.keep_of_unit = keeps(wrapped, options.wrap, options.keep);
+  return resolved;
+}
+
 }  // namespace
 
 Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   expect_supported(mesh, options);
-  const model::Graph graph = lower(recompute(differentiate(set_types(forward, mesh, options)), options.recompute));
-  Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, options);
+  const model::Graph wrapped = wrap(forward, options.wrap);
+  const ScheduleOptions resolved = with_overrides(options, wrapped);
+  const model::Graph graph = lower(recompute(differentiate(set_types(wrapped, mesh, resolved)), options.recompute));
+  Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, resolved);
   place(plan);
   return plan;
 }
 
 Plan build_evaluation_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   expect_supported(mesh, options);
-  const model::Graph graph = lower(set_types(forward, mesh, options));
-  Plan plan = schedule_evaluation(graph, shard(graph, mesh.shard_degree()), mesh, options);
+  const model::Graph wrapped = wrap(forward, options.wrap);
+  const ScheduleOptions resolved = with_overrides(options, wrapped);
+  const model::Graph graph = lower(set_types(wrapped, mesh, resolved));
+  Plan plan = schedule_evaluation(graph, shard(graph, mesh.shard_degree()), mesh, resolved);
   place(plan);
   return plan;
 }

@@ -5,15 +5,12 @@
 
 #include "model/graph.hpp"
 #include "plan/plan.hpp"
+#include "plan/wrap.hpp"
 
 namespace foreshard::plan {
 
 enum class BackwardPrefetch : std::uint8_t { none, post, pre };
 constexpr int unlimited = 1 << 20;
-
-/// How long a unit's gathered parameters stay: freed after each visit (full shard), after backward (grad-op), or with
-/// the step (ZeRO-1; the root always).
-enum class Keep : std::uint8_t { visit, micro_batch, step };
 
 /// What micro-batches before the last do with their gradients: all reductions; only the reduce-scatter, so that
 /// replicas sum once a step; or none, so that unsharded gradients add up.
@@ -36,8 +33,10 @@ struct Recompute {
 
 /// How the step is overlapped and how much of it may be in memory at once.
 struct ScheduleOptions {
+  Wrap wrap;
   Keep keep = Keep::visit;
-  std::vector<Keep> keep_of_unit;  ///< by unit, instead of `keep`; may be shorter than there are units
+  std::vector<Keep> keep_of_unit;  ///< by unit, instead of `keep`; may be shorter than there are units. `build_plan`
+                                   ///< fills it where `wrap` has overrides.
   Accumulation accumulation = Accumulation::reduce;
   BackwardPrefetch prefetch = BackwardPrefetch::pre;
   int prefetch_depth = 1;                       ///< backward, of `pre`
@@ -49,8 +48,8 @@ struct ScheduleOptions {
   Recompute recompute;
   Precision precision;
   std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
-  OpKind update = OpKind::adamw;  ///< the optimizer, by the kind of its ops
-  float norm_power = 2;           ///< which norm of the gradient: 1, 2, 3 or infinity
+  OpKind update = OpKind::adamw;             ///< the optimizer, by the kind of its ops
+  float norm_power = 2;                      ///< which norm of the gradient: 1, 2, 3 or infinity
 };
 
 inline const Precision& precision_of(const ScheduleOptions& options, UnitId unit) {

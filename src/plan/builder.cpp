@@ -50,10 +50,11 @@ void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOp
   for (std::uint32_t u = 0; u < unit_count(); ++u) {
     FlatParameter& flat = plan.units[u];
     const std::int64_t bytes = flat.shard_elements * size_bytes(plan.dtype);
+    const std::int64_t trainable_bytes = flat.shard_of(flat.trainable.padded_elements) * size_bytes(plan.dtype);
     flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u});
-    flat.gradient_shard = persistent(bytes, MemoryClass::gradients, {u});
-    if (moments > 0) flat.first_moment = persistent(bytes, MemoryClass::optimizer, {u});
-    if (moments > 1) flat.second_moment = persistent(bytes, MemoryClass::optimizer, {u});
+    flat.gradient_shard = persistent(trainable_bytes, MemoryClass::gradients, {u});
+    if (moments > 0) flat.first_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u});
+    if (moments > 1) flat.second_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u});
   }
   tokens = persistent(graph[graph.tokens].elements * size_bytes(DType::i32), MemoryClass::batch);
   targets = persistent(graph[graph.targets].elements * size_bytes(DType::i32), MemoryClass::batch);
@@ -71,6 +72,7 @@ BufferId Builder::buffer(std::int64_t size_bytes, MemoryClass memory, UnitId uni
 }
 
 BufferId Builder::persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit) {
+  if (size_bytes == 0) return {};
   const BufferId id = buffer(size_bytes, memory, unit);
   plan.buffers.back().persistent = true;
   return id;

@@ -13,19 +13,35 @@ using model::Tensor;
 using model::TensorId;
 
 /// Reverse-mode differentiation: appends the backward operators of a forward graph, last operator first. Every tensor
-/// is written once, except parameter gradients, to which a second use of the parameter adds.
+/// is written once, except parameter gradients, to which a second use of the parameter adds. What no trainable
+/// parameter needs is not computed: no gradient of a frozen parameter, and none of an activation that depends on frozen
+/// parameters alone.
 class Differentiator {
  public:
-  explicit Differentiator(const Graph& forward) : graph_(forward), gradient_(forward.tensors.size()) {}
+  explicit Differentiator(const Graph& forward)
+      : graph_(forward), gradient_(forward.tensors.size()), needed_(forward.tensors.size()) {}
 
   Graph run() {
     const std::vector<Operator> forward = graph_.operators;
+    find_needed();
     for (auto op = forward.rbegin(); op != forward.rend(); ++op) backward(*op);
     return std::move(graph_);
   }
 
  private:
+  void find_needed() {
+    for (const model::Parameter& parameter : graph_.parameters) needed_[parameter.value.value] = parameter.trainable;
+    for (const Operator& op : graph_.operators)
+      if (std::ranges::any_of(op.inputs, [&](TensorId input) { return needs(input); }))
+        for (const TensorId output : op.outputs) needed_[output.value] = true;
+  }
+
+  /// True if a gradient of the tensor is wanted.
+  bool needs(TensorId tensor) const { return tensor.valid() && needed_[tensor.value]; }
+  TensorId if_needed(TensorId tensor) const { return needs(tensor) ? tensor : TensorId::none(); }
+
   void backward(const Operator& op) {
+    if (!needs(op.outputs[0])) return;
     switch (op.kind) {
       case OpKind::cross_entropy:
         return cross_entropy(op);
@@ -43,8 +59,9 @@ class Differentiator {
       case OpKind::cast:
         return contribute(op.inputs[0], emit(op, OpKind::cast, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::add:
-        contribute(op.inputs[0], of(op.outputs[0]), op);
-        return contribute(op.inputs[1], of(op.outputs[0]), op);
+        for (const TensorId input : op.inputs)
+          if (needs(input)) contribute(input, of(op.outputs[0]), op);
+        return;
       case OpKind::embedding:
         return embedding(op);
       default:
@@ -60,17 +77,18 @@ class Differentiator {
 
   void linear(const Operator& op) {
     const TensorId x = op.inputs[0], weight = op.inputs[1], bias = op.inputs[2], dy = of(op.outputs[0]);
-    emit_parameter_grads(op, OpKind::linear_weight_grad, {dy, x}, {weight});
-    if (bias.valid()) emit_parameter_grads(op, OpKind::linear_bias_grad, {dy}, {bias});
-    contribute(x, emit(op, OpKind::linear_input_grad, {dy, weight}, like(x)), op);
+    if (needs(weight)) emit_parameter_grads(op, OpKind::linear_weight_grad, {dy, x}, {weight});
+    if (needs(bias)) emit_parameter_grads(op, OpKind::linear_bias_grad, {dy}, {bias});
+    if (needs(x)) contribute(x, emit(op, OpKind::linear_input_grad, {dy, weight}, like(x)), op);
   }
 
   void layer_norm(const Operator& op) {
     const TensorId x = op.inputs[0], gain = op.inputs[1], bias = op.inputs[2];
     const TensorId dx = emit(op, OpKind::layer_norm_backward,
-                             {of(op.outputs[0]), x, gain, op.outputs[1], op.outputs[2], TensorId::none()}, like(x));
-    add_parameter_grads(graph_.operators.back(), {gain, bias});
-    contribute(x, dx, op);
+                             {of(op.outputs[0]), x, gain, op.outputs[1], op.outputs[2], TensorId::none()},
+                             needs(x) ? like(x) : TensorId::none());
+    add_parameter_grads(graph_.operators.back(), {if_needed(gain), if_needed(bias)});
+    if (dx.valid()) contribute(x, dx, op);
   }
 
   void attention(const Operator& op) {
@@ -82,8 +100,11 @@ class Differentiator {
 
   void embedding(const Operator& op) {
     const TensorId dx = of(op.outputs[0]), tokens = op.inputs[0];
-    emit_parameter_grads(op, OpKind::embedding_backward, {dx, tokens}, {TensorId::none(), op.inputs[2]});
-    emit_parameter_grads(op, OpKind::embedding_backward, {dx, tokens}, {op.inputs[1], TensorId::none()});
+    const TensorId token_table = op.inputs[1], position_table = op.inputs[2];
+    if (needs(position_table))
+      emit_parameter_grads(op, OpKind::embedding_backward, {dx, tokens}, {TensorId::none(), position_table});
+    if (needs(token_table))
+      emit_parameter_grads(op, OpKind::embedding_backward, {dx, tokens}, {token_table, TensorId::none()});
   }
 
   /// The gradient of an activation that has been contributed to.
@@ -159,6 +180,7 @@ class Differentiator {
 
   Graph graph_;
   std::vector<TensorId> gradient_;  // by forward tensor
+  std::vector<bool> needed_;        // by forward tensor
 };
 
 }  // namespace

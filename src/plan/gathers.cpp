@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/error.hpp"
+
 namespace foreshard::plan {
 
 using model::root_unit;
@@ -12,7 +14,10 @@ namespace {
 
 std::vector<std::int64_t> whole_bytes(const Plan& plan) {
   std::vector<std::int64_t> bytes;
-  for (const FlatParameter& unit : plan.units) bytes.push_back(unit.padded_elements * size_bytes(unit.gathered));
+  for (const FlatParameter& unit : plan.units) {
+    const bool gathered = unit.shard_degree > 1 || unit.gathered != plan.dtype;
+    bytes.push_back(gathered ? unit.padded_elements * size_bytes(unit.gathered) : 0);
+  }
   return bytes;
 }
 
@@ -24,8 +29,9 @@ Gathers::Gathers(Builder& build, const std::vector<Visit>& visits, const Schedul
       visits_(visits),
       options_(options),
       around_(around),
-      first_rules_(gather_rules(visits, whole_bytes(build.plan), options, true)),
-      later_rules_(gather_rules(visits, whole_bytes(build.plan), options, false)),
+      unit_bytes_(whole_bytes(build.plan)),
+      first_rules_(gather_rules(visits, unit_bytes_, options, true)),
+      later_rules_(gather_rules(visits, unit_bytes_, options, false)),
       of_visit_(around.size()),
       of_unit_(build.unit_count()),
       retained_(build.unit_count()),
@@ -34,14 +40,19 @@ Gathers::Gathers(Builder& build, const std::vector<Visit>& visits, const Schedul
 void Gathers::begin_micro_batch(bool first) {
   first_ = first;
   next_ = visits_.begin();
-  if (first && is_gathered(root_unit)) gather_root();
+  if (first) gather_standing();
   issue_after(-1);
 }
 
-void Gathers::gather_root() {
-  const Wait updated{Wait::On::updated, root_unit.value};
-  const Visit root{.unit = root_unit};
-  root_ = gather(root_unit, Phase::forward, source_of(root), buffer_of(root), {&updated, 1});
+/// The root and units without visits of their own.
+void Gathers::gather_standing() {
+  for (std::uint32_t unit = 0; unit < build_.unit_count(); ++unit) {
+    const bool visited = std::ranges::any_of(
+        visits_, [&](const Visit& visit) { return visit.number >= 0 && visit.unit == UnitId{unit}; });
+    if (visited || !is_gathered({unit})) continue;
+    const Wait updated{Wait::On::updated, unit};
+    standing_ = gather({unit}, Phase::forward, source_of({.unit = {unit}}), of_unit_[unit], {&updated, 1});
+  }
 }
 
 BufferId& Gathers::buffer_of(const Visit& visit) {
@@ -49,28 +60,35 @@ BufferId& Gathers::buffer_of(const Visit& visit) {
   return kept ? of_unit_[visit.unit.value] : of_visit_[static_cast<std::size_t>(visit.number)];
 }
 
-BufferId Gathers::parameters_of(const Visit& visit) {
-  return is_gathered(visit.unit) ? buffer_of(visit) : flat(visit.unit).parameter_shard;
+BufferId Gathers::parameters_of(const Visit& visit, UnitId unit) {
+  if (!is_gathered(unit)) return flat(unit).parameter_shard;
+  if (unit == visit.unit) return buffer_of(visit);
+  FORESHARD_EXPECT(of_unit_[unit.value].valid(), "a visit reads parameters that are not gathered then");
+  return of_unit_[unit.value];
 }
 
 void Gathers::add_waits(const Visit& visit, std::vector<Wait>& waits) {
-  if (const OpId root = std::exchange(root_, {}); root.valid()) waits.push_back(after(root));
+  if (const OpId standing = std::exchange(standing_, {}); standing.valid()) waits.push_back(after(standing));
   if (visit.number >= 0 && around(visit.number).gather.valid()) waits.push_back(after(around(visit.number).gather));
 }
 
 void Gathers::retain(const Visit& visit) {
   const bool resharded =
       build_.plan.mesh.outer > 1 && visit.number >= 0 && keep_of(options_, visit.unit) == Keep::visit;
-  if (!resharded || visit.phase != Phase::forward || visit.closes_unit) return;
   const FlatParameter& f = flat(visit.unit);
-  const std::int64_t part = f.padded_elements / build_.plan.mesh.inner;
+  if (!resharded || f.shard_degree == 1 || visit.phase != Phase::forward || visit.closes_unit) return;
+  const int inner = build_.plan.mesh.inner;
   BufferId& retained = retained_[visit.unit.value];
-  if (!retained.valid()) retained = build_.buffer(part * size_bytes(f.gathered), MemoryClass::gathered, visit.unit);
+  if (!retained.valid())
+    retained = build_.buffer(f.padded_elements / inner * size_bytes(f.gathered), MemoryClass::gathered, visit.unit);
   const Wait end = after(around(visit.number).end);
-  around(visit.number).retain = retain_[visit.unit.value] =
-      build_.op({.kind = OpKind::retain, .lane = Lane::copy, .unit = visit.unit, .sizes = {.rows = part}},
-                std::array{Builder::words(buffer_of(visit), f.padded_elements, f.gathered, false)},
-                std::array{Builder::words(retained, part, f.gathered, true)}, {&end, 1});
+  for (const FlatRange& range : f.ranges()) {
+    const std::int64_t whole = range.padded_elements, part = whole / inner;
+    around(visit.number).retain = retain_[visit.unit.value] =
+        build_.op({.kind = OpKind::retain, .lane = Lane::copy, .unit = visit.unit, .sizes = {.rows = part}},
+                  std::array{Builder::words(buffer_of(visit), whole, f.gathered, false, range.first)},
+                  std::array{Builder::words(retained, part, f.gathered, true, range.first / inner)}, {&end, 1});
+  }
 }
 
 void Gathers::issue_next_after(int number) {
@@ -83,8 +101,7 @@ void Gathers::issue_after(int number) {
 }
 
 const Visit* Gathers::next() {
-  const auto skipped = [&](const Visit& v) { return v.number < 0 || !is_gathered(v.unit) || !rule(v).needed; };
-  while (next_ != visits_.end() && skipped(*next_)) ++next_;
+  while (next_ != visits_.end() && (next_->number < 0 || !rule(*next_).needed)) ++next_;
   return next_ != visits_.end() ? &*next_ : nullptr;
 }
 
@@ -113,40 +130,45 @@ UnitId Gathers::freed_before(int number) const {
 }
 
 Gathers::Source Gathers::source_of(const Visit& visit) const {
-  const FlatParameter& f = flat(visit.unit);
   const BufferId retained = retained_[visit.unit.value];
   if (visit.phase == Phase::backward && retained.valid())
-    return {retained, f.padded_elements / build_.plan.mesh.inner, f.gathered, GroupKind::inner,
-            retain_[visit.unit.value]};
-  return {f.parameter_shard, f.shard_elements, build_.plan.dtype};
+    return {retained, flat(visit.unit).gathered, GroupKind::inner, retain_[visit.unit.value]};
+  return {flat(visit.unit).parameter_shard, build_.plan.dtype};
 }
 
-/// Shards of another type are cast straight into their place, and gathered where they lie.
+/// Range by range; the op after which all of the unit is there.
 OpId Gathers::gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits) {
   const FlatParameter& f = flat(unit);
   if (!whole.valid()) whole = build_.buffer(f.padded_elements * size_bytes(f.gathered), MemoryClass::gathered, unit);
-  if (source.dtype == f.gathered) return all_gather(unit, phase, source, whole, waits);
-  const OpId cast = build_.op({.kind = OpKind::cast_shard,
-                               .lane = Lane::gather,
-                               .phase = phase,
-                               .unit = unit,
-                               .sizes = {.rows = f.shard_elements}},
-                              std::array{build_.read(source.shard, source.elements)},
-                              std::array{Builder::words(whole, f.padded_elements, f.gathered, true)}, waits);
-  if (build_.plan.mesh.shard_degree() == 1) return cast;
-  return all_gather(unit, phase, {whole, f.padded_elements, f.gathered, source.group}, whole, {});
+  OpId last;
+  for (const FlatRange& range : f.ranges()) last = gather(unit, phase, range, source, whole, waits);
+  return last;
 }
 
-OpId Gathers::all_gather(UnitId unit, Phase phase, const Source& source, BufferId whole, std::span<const Wait> waits) {
+/// Shards of another type are cast straight into their place, and gathered where they lie.
+OpId Gathers::gather(UnitId unit, Phase phase, const FlatRange& range, const Source& source, BufferId whole,
+                     std::span<const Wait> waits) {
   const FlatParameter& f = flat(unit);
-  return build_.op({.kind = OpKind::all_gather,
-                    .lane = Lane::gather,
-                    .phase = phase,
-                    .unit = unit,
-                    .sizes = {.rows = f.padded_elements},
-                    .group = source.group},
-                   std::array{Builder::words(source.shard, source.elements, f.gathered, false)},
-                   std::array{Builder::words(whole, f.padded_elements, f.gathered, true)}, waits);
+  const int members = build_.plan.mesh.members(source.group);
+  const Builder::OpSpec spec{.kind = OpKind::all_gather,
+                             .lane = Lane::gather,
+                             .phase = phase,
+                             .unit = unit,
+                             .sizes = {.rows = range.padded_elements},
+                             .group = source.group};
+  const Operand to = Builder::words(whole, range.padded_elements, f.gathered, true, range.first);
+  if (source.dtype == f.gathered) {
+    const Operand from =
+        Builder::words(source.parts, range.padded_elements / members, f.gathered, false, range.first / members);
+    return build_.op(spec, std::array{from}, std::array{to}, waits);
+  }
+  const std::int64_t shard = f.shard_of(range.padded_elements);
+  const OpId cast = build_.op(
+      {.kind = OpKind::cast_shard, .lane = Lane::gather, .phase = phase, .unit = unit, .sizes = {.rows = shard}},
+      std::array{build_.read(source.parts, shard, f.shard_of(range.first))}, std::array{to}, waits);
+  if (f.shard_degree == 1) return cast;
+  return build_.op(spec, std::array{Builder::words(whole, range.padded_elements, f.gathered, false, range.first)},
+                   std::array{to});
 }
 
 }  // namespace foreshard::plan

@@ -21,11 +21,13 @@ class Gathers {
   Gathers(Builder& build, const std::vector<Visit>& visits, const ScheduleOptions& options,
           std::vector<Around>& around);
 
-  /// Issues what waits for nothing in this micro-batch; in a step's first one that is the root too.
+  /// Issues what waits for nothing in this micro-batch; in a step's first one that is the root too, and units without
+  /// visits of their own.
   void begin_micro_batch(bool first);
 
-  /// The flat buffer that a visit reads its parameters from.
-  BufferId parameters_of(const Visit& visit);
+  /// The flat buffer that a visit reads parameters of `unit` from: of its own, of the root, or of one that has no
+  /// visits.
+  BufferId parameters_of(const Visit& visit, UnitId unit);
 
   /// Adds what the first compute op of a visit waits for.
   void add_waits(const Visit& visit, std::vector<Wait>& waits);
@@ -42,16 +44,13 @@ class Gathers {
  private:
   /// What is gathered: the unit's shards, or the parts that the inner group retained.
   struct Source {
-    BufferId shard;
-    std::int64_t elements = 0;
+    BufferId parts;
     DType dtype = DType::f32;
     GroupKind group = GroupKind::shard;
     OpId written;  ///< by this op of the micro-batch; none: before it
   };
   const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
-  bool is_gathered(UnitId unit) const {
-    return build_.plan.mesh.shard_degree() > 1 || flat(unit).gathered != build_.plan.dtype;
-  }
+  bool is_gathered(UnitId unit) const { return unit_bytes_[unit.value] > 0; }
   Around& around(int number) { return around_[static_cast<std::size_t>(number)]; }
   const GatherRule& rule(const Visit& visit) const { return rules()[static_cast<std::size_t>(visit.number)]; }
   const std::vector<GatherRule>& rules() const { return first_ ? first_rules_ : later_rules_; }
@@ -60,15 +59,17 @@ class Gathers {
   void issue(const Visit& visit);
   std::vector<Wait> waits_of(const Visit& visit);
   UnitId freed_before(int number) const;
-  void gather_root();
+  void gather_standing();
   Source source_of(const Visit& visit) const;
   OpId gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits);
-  OpId all_gather(UnitId unit, Phase phase, const Source& source, BufferId whole, std::span<const Wait> waits);
+  OpId gather(UnitId unit, Phase phase, const FlatRange& range, const Source& source, BufferId whole,
+              std::span<const Wait> waits);
 
   Builder& build_;
   const std::vector<Visit>& visits_;
   const ScheduleOptions& options_;
   std::vector<Around>& around_;
+  std::vector<std::int64_t> unit_bytes_;               // of gathered units, else 0
   std::vector<GatherRule> first_rules_, later_rules_;  // by visit number
   std::vector<BufferId> of_visit_;                     // by visit number, of units that are not kept
   std::vector<BufferId> of_unit_;                      // by unit, of kept ones
@@ -78,7 +79,7 @@ class Gathers {
   // Of the current micro-batch.
   bool first_ = true;
   std::vector<Visit>::const_iterator next_;
-  OpId root_;  // its gather, until a compute op has waited for it
+  OpId standing_;  // the gather of what stands all step, until a compute op has waited for it
 };
 
 }  // namespace foreshard::plan

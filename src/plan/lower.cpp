@@ -73,6 +73,7 @@ void compute_in_place(Graph& graph) {
   };
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const Operator& op = graph.operators[i];
+    if (!op.outputs[0].valid()) continue;
     for (const std::size_t input : replaceable_inputs(op.kind)) {
       const TensorId dies = op.inputs[input];
       if (!dies.valid() || !temporary(dies) || last[dies.value] != i) continue;

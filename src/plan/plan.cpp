@@ -26,6 +26,25 @@ std::string_view name_of(Segment::Name name) {
 }
 
 int Plan::norm_words() const { return std::isinf(norm_power) ? mesh.shard_degree() : exact_sum_words; }
+std::vector<FlatRange> FlatParameter::ranges() const {
+  std::vector<FlatRange> found;
+  for (const FlatRange& range : {trainable, frozen})
+    if (range.elements > 0) found.push_back(range);
+  return found;
+}
+
+std::vector<ShardPart> parts_of_shard(const FlatParameter& flat, int rank) {
+  std::vector<ShardPart> parts;
+  const std::int64_t index = rank % flat.shard_degree;
+  for (const FlatPiece& piece : flat.pieces) {
+    const FlatRange& range = piece.trainable ? flat.trainable : flat.frozen;
+    const std::int64_t shard = flat.shard_of(range.padded_elements), begin = range.first + index * shard;
+    const std::int64_t from = std::max(begin, piece.offset),
+                       to = std::min(begin + shard, piece.offset + piece.elements);
+    if (from < to) parts.push_back({&piece, from - piece.offset, flat.shard_of(range.first) + from - begin, to - from});
+  }
+  return parts;
+}
 
 std::span<const Op> Plan::ops_of(const Segment& segment) const {
   return std::span(ops).subspan(segment.first_op, segment.op_count);

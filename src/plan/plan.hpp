@@ -14,18 +14,48 @@ namespace foreshard::plan {
 struct FlatPiece {
   model::ParameterId parameter;
   std::int64_t offset = 0, elements = 0;
+  bool trainable = true;
 };
 
-/// A unit's parameters side by side, padded with zeros so that all F shards are equal multiples of 64 bytes.
+/// Consecutive pieces that are sharded for themselves, padded with zeros so that all shards are equal multiples of 64
+/// bytes. A rank's shard of the unit holds its shard of each range, in the same order.
+struct FlatRange {
+  std::int64_t first = 0;     ///< element of the flat parameter
+  std::int64_t elements = 0;  ///< without padding
+  std::int64_t padded_elements = 0;
+};
+
+/// A unit's parameters side by side: first those that are trained, to which gradient and moments are confined, then the
+/// frozen ones. Each of the two is gathered by a collective of its own; only the first is reduced.
 struct FlatParameter {
-  std::vector<FlatPiece> pieces;
+  std::vector<FlatPiece> pieces;     ///< in order of offset
   std::int64_t elements = 0;         ///< without padding
-  std::int64_t padded_elements = 0;  ///< shard_elements × F
+  std::int64_t padded_elements = 0;  ///< shard_elements × shard_degree
   std::int64_t shard_elements = 0;
+  int shard_degree = 1;  ///< the mesh's, or 1 for a unit that every rank holds whole
+  FlatRange trainable, frozen;
   DType gathered = DType::f32;  ///< type of the whole parameters and of what is computed with them
   DType reduced = DType::f32;   ///< type of the whole gradient; shards have the plan's type
-  BufferId parameter_shard, gradient_shard, first_moment, second_moment;  ///< moments: as many as the optimizer keeps
+  BufferId parameter_shard;
+  BufferId gradient_shard, first_moment, second_moment;  ///< of the trainable range; moments: as many as the optimizer
+                                                         ///< keeps
+
+  /// What a rank holds of a range, which is where its part begins in the shard too: the range's `first` likewise.
+  std::int64_t shard_of(std::int64_t elements_of_whole) const { return elements_of_whole / shard_degree; }
+  /// The ranges that are not empty.
+  std::vector<FlatRange> ranges() const;
 };
+
+/// Where some elements of a parameter lie in a rank's shard.
+struct ShardPart {
+  const FlatPiece* piece = nullptr;
+  std::int64_t first = 0;  ///< element of the parameter
+  std::int64_t at = 0;     ///< element of the shard
+  std::int64_t count = 0;
+};
+
+/// All of `rank`'s shard of a unit but the padding, in order of `at`.
+std::vector<ShardPart> parts_of_shard(const FlatParameter& flat, int rank);
 
 /// Part of a step with a fixed list of ops. A step is `only`, or first, middle (k − 2 times), last; then update.
 struct Segment {

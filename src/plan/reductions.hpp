@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <vector>
 
 #include "plan/builder.hpp"
@@ -8,7 +9,8 @@
 namespace foreshard::plan {
 
 /// Issues what becomes of gradients: unsharded ones in buffers of their own, a reduce-scatter over the shard group, an
-/// all-reduce over the replicas, into the sharded gradient.
+/// all-reduce over the replicas, into the sharded gradient; of a unit that is not sharded, an all-reduce over all that
+/// hold it. Frozen parameters have no part in it.
 class Reductions {
  public:
   /// `around` is by visit number; it is the scheduler's, and belongs to the current micro-batch.
@@ -16,14 +18,14 @@ class Reductions {
 
   void begin_micro_batch(bool first, bool last);
 
+  /// Adds what the first op of this micro-batch waits for: the one before has reduced everything.
+  void add_waits_for_micro_batch_before(std::vector<Wait>& waits) const;
+
   /// The flat buffer that backward writes a unit's gradients to.
   BufferId gradients_of(UnitId unit) const;
 
   /// True if backward adds to what earlier micro-batches left there.
   bool adds_to_gradients() const { return !first_ && (!unsharded_ || no_sync()); }
-
-  /// True if this micro-batch begins to compute only when the one before has reduced.
-  bool waits_for_micro_batch_before() const { return unsharded_ && !first_; }
 
   /// Adds what the first compute op of a backward visit waits for.
   void add_waits(const Visit& visit, std::vector<Wait>& waits) const;
@@ -32,13 +34,14 @@ class Reductions {
   /// and updated with the rest.
   bool begin_gradient(UnitId unit);
 
-  /// After the last op that writes a unit's gradient.
-  void reduce(const Visit& visit, OpId last_compute);
+  /// After the last op that writes the gradient of `unit`, which is in `visit`.
+  void reduce(UnitId unit, const Visit& visit, OpId last_compute);
 
  private:
   const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
   bool no_sync() const { return options_.accumulation == Accumulation::no_sync; }
-  bool shards() const { return build_.plan.mesh.shard_degree() > 1; }
+  bool shards(UnitId unit) const { return flat(unit).shard_degree > 1; }
+  GroupKind holders_of(UnitId unit) const;
   bool replicates() const { return build_.plan.mesh.replicas > 1; }
   bool sums_replicas_once() const { return options_.accumulation == Accumulation::reduce_scatter; }
   bool adds_to_shard() const { return !first_ && !no_sync(); }
@@ -58,7 +61,9 @@ class Reductions {
   std::vector<Around>& around_;
   bool unsharded_;
   std::vector<OfUnit> of_unit_;
-  std::vector<OpId> sums_;  // all-reduces of this micro-batch, in order
+  std::vector<OpId> sums_;                              // all-reduces of this micro-batch, in order
+  std::array<UnitId, lane_count> last_of_lane_;         // units reduced last, in this micro-batch
+  std::array<UnitId, lane_count> last_of_lane_before_;  // in the one before
   bool first_ = true, last_ = true;
 };
 

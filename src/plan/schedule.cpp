@@ -70,14 +70,15 @@ class Scheduler {
     for (const Visit& visit : visits_) run(visit);
   }
 
-  /// When a micro-batch begins to compute, the one before has reduced its root, hence everything.
+  /// When a micro-batch begins to compute, the one before has reduced everything.
   void load_batch(bool first) {
     const std::int64_t rows = graph_[graph_.tokens].elements;
-    const Wait reduced{Wait::On::reduced, root_unit.value};
+    reductions_.add_waits_for_micro_batch_before(waits_);
     build_.op({.kind = OpKind::load_batch, .sizes = {.rows = rows}}, {},
               std::array{build_.words(build_.tokens, rows, DType::i32, true),
                          build_.words(build_.targets, rows, DType::i32, true)},
-              {&reduced, reductions_.waits_for_micro_batch_before() ? 1U : 0U});
+              waits_);
+    waits_.clear();
     if (first)
       build_.op({.kind = OpKind::zero_fill, .sizes = {.rows = 2}}, {},
                 std::array{build_.words(build_.local_loss, 2, DType::f64, true)});
@@ -92,23 +93,23 @@ class Scheduler {
 
   void begin_backward(const Visit& visit) {
     reductions_.add_waits(visit, waits_);
-    if (reductions_.begin_gradient(visit.unit)) zero_padding(visit.unit);
+    for (const UnitId unit : visit.begins)
+      if (reductions_.begin_gradient(unit)) zero_padding(unit);
   }
 
   void zero_padding(UnitId unit) {
     const FlatParameter& f = build_.plan.units[unit.value];
-    const std::int64_t padding = f.padded_elements - f.elements;
+    const std::int64_t end = f.trainable.elements, padding = f.trainable.padded_elements - end;
     inputs_.clear();
-    outputs_ = {Builder::words(reductions_.gradients_of(unit), padding, f.reduced, true, f.elements)};
+    outputs_ = {Builder::words(reductions_.gradients_of(unit), padding, f.reduced, true, end)};
     issue_compute({.kind = OpKind::zero_fill, .phase = Phase::backward, .unit = unit, .sizes = {.rows = padding}});
   }
 
   void compute(const Operator& op, const Visit& visit) {
     inputs_.clear();
     outputs_.clear();
-    const BufferId parameters = gathers_.parameters_of(visit), gradients = reductions_.gradients_of(visit.unit);
-    for (const TensorId id : op.inputs) inputs_.push_back(tensors_.operand(id, parameters, gradients, false));
-    for (const TensorId id : op.outputs) outputs_.push_back(tensors_.operand(id, parameters, gradients, true));
+    for (const TensorId id : op.inputs) inputs_.push_back(operand(id, visit, false));
+    for (const TensorId id : op.outputs) outputs_.push_back(operand(id, visit, true));
     issue_compute({.kind = op.kind,
                    .phase = op.phase,
                    .unit = op.unit,
@@ -116,6 +117,12 @@ class Scheduler {
                    .accumulate = op.accumulate || adds_to_earlier_micro_batches(op),
                    .scalar = op.scalar,
                    .stream = op.stream});
+  }
+
+  Operand operand(TensorId id, const Visit& visit, bool written) {
+    if (!id.valid() || !graph_[id].parameter.valid()) return tensors_.operand(id, {}, {}, written);
+    const UnitId unit = graph_.parameters[graph_[id].parameter.value].unit;
+    return tensors_.operand(id, gathers_.parameters_of(visit, unit), reductions_.gradients_of(unit), written);
   }
 
   void issue_compute(const Builder::OpSpec& spec) {
@@ -133,10 +140,10 @@ class Scheduler {
   /// Around the end of a visit, the most urgent first: the next visit's gather, the reduction, gathers further ahead.
   void end(const Visit& visit) {
     if (visit.number >= 0) around_[static_cast<std::size_t>(visit.number)].end = last_compute_;
-    if (visit.ends_backward()) build_.mark(Wait::On::freed, visit.unit, last_compute_);
+    if (visit.closes_unit) build_.mark(Wait::On::freed, visit.unit, last_compute_);
     gathers_.retain(visit);
     if (visit.number >= 0) gathers_.issue_next_after(visit.number);
-    if (visit.ends_backward()) reductions_.reduce(visit, last_compute_);
+    for (const UnitId unit : visit.completes) reductions_.reduce(unit, visit, last_compute_);
     if (visit.number >= 0) gathers_.issue_after(visit.number);
   }
 

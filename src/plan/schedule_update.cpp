@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/exact_sum.hpp"
 
@@ -17,17 +19,18 @@ OpId begin_norm(Builder& build) {
                   std::array{build.words(build.shard_norm, words, DType::i64, true)});
 }
 
-OpId grad_norm(Builder& build, UnitId unit) {
+/// Adds what this rank holds of a unit's gradient.
+OpId grad_norm(Builder& build, UnitId unit, std::vector<Wait> waits) {
   const FlatParameter& flat = build.plan.units[unit.value];
-  const Wait reduced{Wait::On::reduced, unit.value};
+  const std::int64_t n = flat.shard_of(flat.trainable.padded_elements);
+  if (build.plan.mesh.world_size() > 1) waits.push_back({Wait::On::reduced, unit.value});
   return build.op({.kind = OpKind::grad_norm,
                    .phase = Phase::update,
                    .unit = unit,
-                   .sizes = {.rows = flat.shard_elements},
+                   .sizes = {.rows = n},
                    .scalar = build.plan.norm_power},
-                  std::array{build.read(flat.gradient_shard, flat.shard_elements)},
-                  std::array{build.words(build.shard_norm, shard_words(build), DType::i64, true)},
-                  {&reduced, build.plan.mesh.world_size() > 1 ? 1U : 0U});
+                  std::array{build.read(flat.gradient_shard, n)},
+                  std::array{build.words(build.shard_norm, shard_words(build), DType::i64, true)}, waits);
 }
 
 OpId sum_norm(Builder& build, OpId last_norm) {
@@ -60,7 +63,7 @@ OpId join_norms(Builder& build, OpId last_norm) {
 
 OpId update(Builder& build, OpKind kind, UnitId unit, std::span<const Wait> waits) {
   const FlatParameter& flat = build.plan.units[unit.value];
-  const std::int64_t n = flat.shard_elements;
+  const std::int64_t n = flat.shard_of(flat.trainable.padded_elements);
   const std::array outputs{build.write(flat.parameter_shard, n), build.write(flat.first_moment, n),
                            build.write(flat.second_moment, n)};
   return build.op({.kind = kind, .phase = Phase::update, .unit = unit, .sizes = {.rows = n}},
@@ -68,6 +71,30 @@ OpId update(Builder& build, OpKind kind, UnitId unit, std::span<const Wait> wait
                              build.words(build.plan.norm, build.plan.norm_words(), DType::i64, false),
                              build.words(build.plan.loss, 2, DType::f64, false)},
                   std::span(outputs).first(1 + static_cast<std::size_t>(model::moment_count(kind))), waits);
+}
+
+/// Units with a gradient, in the order in which reductions end.
+std::vector<UnitId> trained_units(const Builder& build) {
+  std::vector<UnitId> units;
+  for (std::uint32_t unit = build.unit_count(); unit-- > 0;)
+    if (build.plan.units[unit].trainable.elements > 0) units.push_back({unit});
+  return units;
+}
+
+/// The norm over all ranks. What ranks share out is joined over the shard group; to a sum, what all of them hold is
+/// added afterwards, so that it counts once. Returns the ops to wait for.
+std::vector<Wait> norm(Builder& build, OpId begin) {
+  const int shard_degree = build.plan.mesh.shard_degree();
+  const bool is_sum = !std::isinf(build.plan.norm_power);
+  std::vector<UnitId> before, afterwards;
+  for (const UnitId unit : trained_units(build))
+    (is_sum && build.plan.units[unit.value].shard_degree < shard_degree ? afterwards : before).push_back(unit);
+  OpId last = begin;
+  for (const UnitId unit : before) last = grad_norm(build, unit, {});
+  if (shard_degree == 1) return {};
+  const std::vector<Wait> joined{after(join_norms(build, last))};
+  for (const UnitId unit : afterwards) grad_norm(build, unit, joined);
+  return joined;
 }
 
 }  // namespace
@@ -85,15 +112,12 @@ OpId sum_loss(Builder& build, OpId after_loss) {
 
 void schedule_update(Builder& build, OpKind kind) {
   build.begin_segment(Segment::Name::update);
-  OpId last_norm = begin_norm(build);
-  std::vector<Wait> sums{after(sum_loss(build, last_norm))};
-  for (std::uint32_t unit = build.unit_count(); unit-- > 1;) last_norm = grad_norm(build, {unit});
-  last_norm = grad_norm(build, model::root_unit);
-  if (build.plan.mesh.shard_degree() > 1) sums.push_back(after(join_norms(build, last_norm)));
-  for (std::uint32_t unit = 0; unit < build.unit_count(); ++unit) {
-    build.mark(Wait::On::updated, {unit}, update(build, kind, {unit}, sums));
-    sums.clear();
-  }
+  const OpId begin = begin_norm(build);
+  std::vector<Wait> waits{after(sum_loss(build, begin))};
+  for (const Wait& wait : norm(build, begin)) waits.push_back(wait);
+  const std::vector<UnitId> units = trained_units(build);
+  for (auto unit = units.rbegin(); unit != units.rend(); ++unit)
+    build.mark(Wait::On::updated, *unit, update(build, kind, *unit, std::exchange(waits, {})));
   build.end_segment();
 }
 

@@ -8,6 +8,7 @@
 #include "plan/settings_parallel.hpp"
 #include "plan/settings_precision.hpp"
 #include "plan/settings_recompute.hpp"
+#include "plan/settings_units.hpp"
 
 namespace foreshard::plan {
 
@@ -71,6 +72,7 @@ void add_plan_keys(Config& config) {
   add_recompute_keys(config);
   add_precision_keys(config);
   add_optimizer_keys(config);
+  add_unit_keys(config);
 }
 
 Settings read_settings(const Config& config, int world_size) {
@@ -89,6 +91,8 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule.update = read_optimizer(config, problems);
   settings.schedule.norm_power = read_norm_power(config);
   settings.schedule.micro_batches = read_micro_batches(config, settings.batch.batch, world_size, problems);
+  settings.schedule.wrap = read_units(config, problems);
+  if (problems.empty()) problems = plan::problems(model::build_gpt(settings.model, {1, 1}), settings.schedule.wrap);
   if (problems.empty()) return settings;
   throw InputError(ExitCode::usage,
                    numbered(fmt::format("{} problems on {} rank(s):", problems.size(), world_size), problems));

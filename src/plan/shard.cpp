@@ -17,17 +17,31 @@ std::int64_t alignment_of(const model::Graph& graph, const FlatParameter& flat) 
          std::min({size_bytes(graph.dtype), size_bytes(flat.gathered), size_bytes(flat.reduced)});
 }
 
-FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int shard_degree) {
-  FlatParameter flat{.gathered = graph.dtype, .reduced = graph.dtype};
+/// Appends the trainable or the frozen parameters of a unit.
+FlatRange append(FlatParameter& flat, const model::Graph& graph, const model::Unit& unit, bool trainable) {
+  FlatRange range{.first = flat.padded_elements};
   for (const model::ParameterId id : unit.parameters) {
     const model::Parameter& parameter = graph.parameters[id.value];
+    if (parameter.trainable != trainable) continue;
     flat.gathered = graph[parameter.value].dtype;
     flat.reduced = parameter.gradient;
-    flat.pieces.push_back({id, flat.elements, parameter.elements()});
-    flat.elements += parameter.elements();
+    flat.pieces.push_back({id, range.first + range.elements, parameter.elements(), trainable});
+    range.elements += parameter.elements();
   }
-  flat.shard_elements = round_up((flat.elements + shard_degree - 1) / shard_degree, alignment_of(graph, flat));
-  flat.padded_elements = flat.shard_elements * shard_degree;
+  const std::int64_t shard =
+      round_up((range.elements + flat.shard_degree - 1) / flat.shard_degree, alignment_of(graph, flat));
+  range.padded_elements = shard * flat.shard_degree;
+  flat.elements += range.elements;
+  flat.padded_elements += range.padded_elements;
+  return range;
+}
+
+FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int shard_degree) {
+  FlatParameter flat{
+      .shard_degree = unit.replicated ? 1 : shard_degree, .gathered = graph.dtype, .reduced = graph.dtype};
+  flat.trainable = append(flat, graph, unit, true);
+  flat.frozen = append(flat, graph, unit, false);
+  flat.shard_elements = flat.shard_of(flat.padded_elements);
   return flat;
 }
 

@@ -11,7 +11,8 @@ class TensorMap {
  public:
   TensorMap(const model::Graph& graph, Builder& build);
 
-  /// `parameters` and `gradients` are the flat buffers of the unit the operator belongs to.
+  /// `parameters` and `gradients` are the flat buffers of the unit that the tensor's parameter belongs to, if it has
+  /// one.
   Operand operand(model::TensorId id, BufferId parameters, BufferId gradients, bool written) const;
 
  private:

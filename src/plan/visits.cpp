@@ -3,9 +3,37 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <span>
 #include <utility>
 
 namespace foreshard::plan {
+
+namespace {
+
+/// Units that own the parameters whose gradients the operators of a visit write, each once, in order.
+std::vector<UnitId> units_written(const model::Graph& graph, const Visit& visit) {
+  std::vector<UnitId> units;
+  for (const model::Operator& op : std::span(graph.operators).subspan(visit.first, visit.count))
+    for (const model::TensorId id : op.outputs) {
+      if (!id.valid() || graph[id].role != model::Role::parameter_grad) continue;
+      const UnitId unit = graph.parameters[graph[id].parameter.value].unit;
+      if (std::ranges::find(units, unit) == units.end()) units.push_back(unit);
+    }
+  return units;
+}
+
+void add_gradients(const model::Graph& graph, std::vector<Visit>& visits) {
+  std::map<UnitId, Visit*> last;
+  for (Visit& visit : visits)
+    for (const UnitId unit : units_written(graph, visit)) {
+      Visit*& latest = last[unit];
+      if (!latest) visit.begins.push_back(unit);
+      latest = &visit;
+    }
+  for (const auto& [unit, visit] : last) visit->completes.push_back(unit);
+}
+
+}  // namespace
 
 std::vector<Visit> visits_of(const model::Graph& graph) {
   std::vector<Visit> visits;
@@ -26,6 +54,7 @@ std::vector<Visit> visits_of(const model::Graph& graph) {
   }
   for (const std::size_t visit : last)
     if (visit != SIZE_MAX) visits[visit].closes_unit = true;
+  add_gradients(graph, visits);
   return visits;
 }
 
@@ -54,9 +83,11 @@ class Rules {
 
  private:
   int count() const { return static_cast<int>(visits_.size()); }
-  bool transient(UnitId unit) const { return keep_of(options_, unit) == Keep::visit; }
+  bool gathered(UnitId unit) const { return unit_bytes_[unit.value] > 0; }
+  bool transient(UnitId unit) const { return gathered(unit) && keep_of(options_, unit) == Keep::visit; }
 
   bool needed(const Visit& visit) const {
+    if (!gathered(visit.unit)) return false;
     const Keep keep = keep_of(options_, visit.unit);
     return keep == Keep::visit || (visit.opens_unit && (keep == Keep::micro_batch || first_));
   }

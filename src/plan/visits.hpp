@@ -15,9 +15,8 @@ struct Visit {
   int number = -1;                   ///< −1 for the root
   bool opens_unit = false;           ///< the unit's first operator of the micro-batch is here
   bool closes_unit = false;          ///< the unit's last operator of the micro-batch is here
-
-  /// Here the unit's gradient is complete.
-  bool ends_backward() const { return closes_unit && phase == Phase::backward; }
+  std::vector<model::UnitId> begins,
+      completes;  ///< units whose gradient is written first, or last, by an operator here
 };
 
 /// The operators of a graph as visits, in order.
@@ -33,7 +32,7 @@ struct GatherRule {
 /// By visit number, of a step's first micro-batch or of a later one. Depths, limits and prefetch modes become nothing
 /// but these waits: visit v's gather waits for the end of v − 1 − depth, of its own unit's visit before, and of the
 /// latest visit without which v and those behind it are within the limits; kept units do not count. Gathers keep the
-/// order of their visits. `unit_bytes` of a gathered unit, by unit.
+/// order of their visits. `unit_bytes` of a gathered unit, by unit; 0: it is never gathered.
 std::vector<GatherRule> gather_rules(const std::vector<Visit>& visits, const std::vector<std::int64_t>& unit_bytes,
                                      const ScheduleOptions& options, bool first);
 

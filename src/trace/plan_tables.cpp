@@ -121,6 +121,9 @@ Fields<UnitRow> unit_fields(std::size_t name_bytes) {
   f.add("shard_elements", "1", "parameters of a shard", f.row.flat.shard_elements);
   f.add("gathered", "1", "type of the whole parameters", f.row.flat.gathered);
   f.add("reduced", "1", "type of the whole gradient", f.row.flat.reduced);
+  f.add("shard_degree", "1", "ranks that share it out", f.row.flat.shard_degree);
+  f.add("trainable_elements", "1", "trained parameters", f.row.flat.trainable.elements);
+  f.add("trainable_padded_elements", "1", "trained parameters with padding", f.row.flat.trainable.padded_elements);
   f.add("parameter_shard", "1", "row of /plan/buffers", f.row.flat.parameter_shard);
   f.add("gradient_shard", "1", "row of /plan/buffers", f.row.flat.gradient_shard);
   f.add("first_moment", "1", "row of /plan/buffers", f.row.flat.first_moment);

@@ -18,16 +18,14 @@ double value_at(const model::Initial& initial, std::uint64_t key, std::int64_t i
 }
 
 template <class T>
-void fill(const model::Graph& graph, const plan::FlatParameter& flat, std::int64_t begin, std::uint64_t seed,
+void fill(const model::Graph& graph, const plan::FlatParameter& flat, int rank, std::uint64_t seed,
           std::span<T> shard) {
   std::ranges::fill(shard, T{0});
-  const std::int64_t end = begin + static_cast<std::int64_t>(shard.size());
-  for (const plan::FlatPiece& piece : flat.pieces) {
-    const model::Parameter& parameter = graph.parameters[piece.parameter.value];
+  for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
+    const model::Parameter& parameter = graph.parameters[part.piece->parameter.value];
     const std::uint64_t key = key_of(parameter, seed);
-    const std::int64_t from = std::max(begin, piece.offset), to = std::min(end, piece.offset + piece.elements);
-    for (std::int64_t i = from; i < to; ++i)
-      shard[static_cast<std::size_t>(i - begin)] = static_cast<T>(value_at(parameter.initial, key, i - piece.offset));
+    for (std::int64_t i = 0; i < part.count; ++i)
+      shard[static_cast<std::size_t>(part.at + i)] = static_cast<T>(value_at(parameter.initial, key, part.first + i));
   }
 }
 
@@ -41,10 +39,9 @@ void fill_initial_shard(const model::Graph& graph, const plan::Plan& plan, std::
                         std::uint64_t seed, void* shard) {
   const plan::FlatParameter& flat = plan.units[unit];
   const auto count = static_cast<std::size_t>(flat.shard_elements);
-  const std::int64_t begin = flat.shard_elements * plan.mesh.shard_index(rank);
   FORESHARD_EXPECT(plan.dtype == DType::f32 || plan.dtype == DType::f64, "master parameters are f32 or f64");
-  if (plan.dtype == DType::f32) return fill(graph, flat, begin, seed, std::span(static_cast<float*>(shard), count));
-  fill(graph, flat, begin, seed, std::span(static_cast<double*>(shard), count));
+  if (plan.dtype == DType::f32) return fill(graph, flat, rank, seed, std::span(static_cast<float*>(shard), count));
+  fill(graph, flat, rank, seed, std::span(static_cast<double*>(shard), count));
 }
 
 }  // namespace foreshard::train

@@ -26,16 +26,13 @@ struct Findings {
 };
 
 template <class T>
-void search(const plan::FlatParameter& flat, std::int64_t begin, const T* shard, std::vector<GradientFault>& found) {
-  for (const plan::FlatPiece& piece : flat.pieces) {
-    const std::int64_t from = std::max(begin, piece.offset);
-    const std::int64_t to = std::min(begin + flat.shard_elements, piece.offset + piece.elements);
-    for (std::int64_t i = from; i < to; ++i) {
-      const auto value = static_cast<double>(shard[i - begin]);
-      if (std::isfinite(value)) continue;
-      found.push_back({piece.parameter.value, i - piece.offset, 0, value});
-      break;
-    }
+void search(const plan::FlatParameter& flat, int rank, const T* shard, std::vector<GradientFault>& found) {
+  for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
+    if (!part.piece->trainable) continue;
+    const T* const begin = shard + part.at;
+    const T* const bad = std::find_if(begin, begin + part.count, [](T value) { return !std::isfinite(value); });
+    if (bad == begin + part.count) continue;
+    found.push_back({part.piece->parameter.value, part.first + (bad - begin), rank, static_cast<double>(*bad)});
   }
 }
 
@@ -43,13 +40,10 @@ std::vector<GradientFault> gradient_faults(TrainingRank& rank, int index) {
   std::vector<GradientFault> found;
   const plan::Plan& plan = rank.plan();
   for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit) {
-    const plan::FlatParameter& flat = plan.units[unit];
-    const std::int64_t begin = flat.shard_elements * plan.mesh.shard_index(index);
     const void* shard = rank.gradient_shard(unit);
-    plan.dtype == DType::f64 ? search(flat, begin, static_cast<const double*>(shard), found)
-                             : search(flat, begin, static_cast<const float*>(shard), found);
+    plan.dtype == DType::f64 ? search(plan.units[unit], index, static_cast<const double*>(shard), found)
+                             : search(plan.units[unit], index, static_cast<const float*>(shard), found);
   }
-  for (GradientFault& fault : found) fault.rank = index;
   return found;
 }
 

@@ -84,6 +84,7 @@ std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
 }
 
 std::span<std::byte> TrainingRank::bytes_of(plan::BufferId buffer) {
+  if (!buffer.valid()) return {};
   const plan::Buffer& b = plan_.buffers[buffer.value];
   return {arena_.at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
 }

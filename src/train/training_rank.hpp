@@ -66,9 +66,9 @@ class TrainingRank {
   const engine::Arena& arena() const { return arena_; }
   /// A part of the arena that holds nothing between two steps, the same on all ranks.
   std::span<std::byte> scratch();
-  /// This rank's shard of a unit's parameters: shard_elements of the plan's type.
+  /// This rank's shard of a unit's parameters: shard_elements of the plan's type. Null where the unit has none.
   const void* parameter_shard(std::uint32_t unit);
-  /// The same of the gradient of the last step: summed over tokens, not yet divided or clipped.
+  /// The same of the trainable range's gradient in the last step: summed over tokens, not yet divided or clipped.
   const void* gradient_shard(std::uint32_t unit);
   /// A buffer of the training plan in the arena, between two steps.
   std::span<std::byte> bytes_of(plan::BufferId buffer);

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/error.hpp"
+
 namespace foreshard::parity {
 namespace {
 
@@ -17,16 +19,16 @@ train::Batch rows_of_rank(const train::Batch& all, int rank, int world) {
   return {part(all.tokens), part(all.targets)};
 }
 
-/// Copies one rank's shard of a unit to its place in whole parameters.
+/// Copies one rank's shard of a unit, or of its gradient, to its place in whole parameters.
 template <class T>
-void scatter(const model::Graph& graph, const plan::FlatParameter& flat, std::int64_t shard_index, const T* shard,
+void scatter(const model::Graph& graph, const plan::FlatParameter& flat, int rank, bool gradients, const T* shard,
              Tensors& whole) {
-  const std::int64_t begin = shard_index * flat.shard_elements, end = begin + flat.shard_elements;
-  for (const plan::FlatPiece& piece : flat.pieces) {
-    auto& values = whole[graph.parameters[piece.parameter.value].name];
-    values.resize(static_cast<std::size_t>(piece.elements));
-    for (std::int64_t i = std::max(begin, piece.offset); i < std::min(end, piece.offset + piece.elements); ++i)
-      values[static_cast<std::size_t>(i - piece.offset)] = static_cast<double>(shard[i - begin]);
+  for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
+    if (gradients && !part.piece->trainable) continue;
+    auto& values = whole[graph.parameters[part.piece->parameter.value].name];
+    values.resize(static_cast<std::size_t>(part.piece->elements));
+    for (std::int64_t i = 0; i < part.count; ++i)
+      values[static_cast<std::size_t>(part.first + i)] = static_cast<double>(shard[part.at + i]);
   }
 }
 
@@ -34,11 +36,21 @@ void collect(train::TrainingRank& rank, int index, bool gradients, Tensors& whol
   const plan::Plan& plan = rank.plan();
   for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit) {
     const void* shard = gradients ? rank.gradient_shard(unit) : rank.parameter_shard(unit);
-    const int part = plan.mesh.shard_index(index);
+    if (!shard) continue;
     if (plan.dtype == DType::f64)
-      scatter(rank.graph(), plan.units[unit], part, static_cast<const double*>(shard), whole);
+      scatter(rank.graph(), plan.units[unit], index, gradients, static_cast<const double*>(shard), whole);
     if (plan.dtype == DType::f32)
-      scatter(rank.graph(), plan.units[unit], part, static_cast<const float*>(shard), whole);
+      scatter(rank.graph(), plan.units[unit], index, gradients, static_cast<const float*>(shard), whole);
+  }
+}
+
+void set_parameters(train::TrainingRank& rank, int index, const RunSetup& setup) {
+  FORESHARD_EXPECT(setup.dtype == DType::f64, "initial values are given in double");
+  for (std::uint32_t unit = 0; unit < rank.plan().units.size(); ++unit) {
+    auto* shard = static_cast<double*>(const_cast<void*>(rank.parameter_shard(unit)));
+    for (const plan::ShardPart& part : plan::parts_of_shard(rank.plan().units[unit], index))
+      for (std::int64_t i = 0; i < part.count; ++i)
+        shard[part.at + i] = setup.initial(rank.graph().parameters[part.piece->parameter.value], part.first + i);
   }
 }
 
@@ -85,6 +97,7 @@ class Ranks {
     train::TrainingRank rank(setup_.settings, setup_.dtype, setup_.seed, communicator, *kernels, setup_.optimizer,
                              options);
     poison(rank);
+    if (setup_.initial) set_parameters(rank, index, setup_);
     communicator.barrier();
     const auto steps = static_cast<std::int64_t>(setup_.learning_rates.size());
     for (std::int64_t step = 1; step <= steps; ++step) {

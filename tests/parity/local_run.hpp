@@ -33,6 +33,8 @@ struct RunSetup {
   /// Empty, or called by each rank around each step.
   std::function<void(train::TrainingRank&, int rank, std::int64_t step)> before_step;
   std::function<void(const StepEnd&)> after_step;
+  /// Empty, or instead of the initial value: of an element of a parameter.
+  std::function<double(const model::Parameter&, std::int64_t index)> initial;
   trace::Recorder* recorder = nullptr;  ///< of rank 0
 };
 

@@ -23,6 +23,7 @@ struct RandomPlan {
     options.keep = static_cast<Keep>(pick(0, 2));
     options.accumulation = static_cast<Accumulation>(pick(0, 2));
     for (int unit = pick(0, 5); unit > 0; --unit) options.keep_of_unit.push_back(static_cast<Keep>(pick(0, 2)));
+    options.wrap = pick_wrap();
     if (pick(0, 3) == 0) options.gather_limit_bytes = pick(1, 20000);
     options.precision = {random_type(), random_type(), random_type()};
     for (int unit = pick(0, 5); unit > 0; --unit)
@@ -43,6 +44,21 @@ struct RandomPlan {
   std::optional<DType> random_type() {
     constexpr std::optional<DType> types[] = {std::nullopt, std::nullopt, std::nullopt, DType::bf16, DType::f16};
     return types[pick(0, 4)];
+  }
+  /// Half of them the model's own units; else any policy, with some parameters frozen, ignored or kept otherwise.
+  Wrap pick_wrap() {
+    Wrap wrap;
+    if (pick(0, 1) == 0) return wrap;
+    wrap.policy = static_cast<Wrap::Policy>(pick(0, 5));
+    wrap.count = wrap.policy == Wrap::Policy::size ? pick(1, 3000) : pick(1, 3);
+    wrap.names = {"attn", "mlp", "h.0.mlp", "h.0", "wte"};
+    if (pick(0, 1) == 0) wrap.names.push_back("block");
+    const std::vector<std::string> globs{"h.0.*", "h.*.bias", "w?e.*", "*.mlp.c_fc.*", "h.*.ln_1.*", "ln_f.*"};
+    const auto glob = [&] { return globs[static_cast<std::size_t>(pick(0, 5))]; };
+    if (pick(0, 2) == 0) wrap.frozen = {glob(), glob()};
+    if (pick(0, 2) == 0) wrap.ignored = {glob()};
+    if (pick(0, 2) == 0) wrap.overrides = {{glob(), static_cast<Keep>(pick(0, 2)), pick(0, 1) == 0}};
+    return wrap;
   }
   int pick(int from, int to) { return std::uniform_int_distribution(from, to)(random); }
 

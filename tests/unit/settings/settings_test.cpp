@@ -159,6 +159,36 @@ TEST(Settings, LimitsAreCountsSizesOrUnlimited) {
   EXPECT_THAT(problems_of({"--parallel.reduce_limit=few"}, 1), HasSubstr("parallel.reduce_limit = few"));
 }
 
+TEST(Settings, UnitsFollowAPolicyWithItsArgument) {
+  const auto wrap_of = [](const char* policy) { return settings_of({policy}, 2).schedule.wrap; };
+  EXPECT_EQ(wrap_of("--units.policy=block").policy, Wrap::Policy::block);
+  EXPECT_EQ(wrap_of("--units.policy=blocks:3").count, 3);
+  EXPECT_EQ(wrap_of("--units.policy=size:100000000").count, 100'000'000);
+  EXPECT_THAT(wrap_of("--units.policy=class:attn, mlp").names, testing::ElementsAre("attn", "mlp"));
+  EXPECT_EQ(wrap_of("--units.policy=list:h.0,wte").policy, Wrap::Policy::list);
+  const Wrap wrap = settings_of({"--units.frozen=*.bias, wte.*", "--units.ignored=ln_f.*",
+                                 "--units.override=u1:strategy=shard_grad_op; h.3.*:strategy=no_shard"},
+                                2)
+                        .schedule.wrap;
+  EXPECT_THAT(wrap.frozen, testing::ElementsAre("*.bias", "wte.*"));
+  EXPECT_THAT(wrap.ignored, testing::ElementsAre("ln_f.*"));
+  ASSERT_EQ(wrap.overrides.size(), 2U);
+  EXPECT_EQ(wrap.overrides[0].keep, Keep::micro_batch);
+  EXPECT_EQ(wrap.overrides[1].glob, "h.3.*");
+  EXPECT_TRUE(wrap.overrides[1].replicated);
+}
+
+TEST(Settings, UnitsThatCannotBeReadOrDoNotFitAreRefusedWithTheNearest) {
+  EXPECT_THAT(problems_of({"--units.policy=blcks:2"}, 2), HasSubstr("Did you mean `blocks`?"));
+  EXPECT_THAT(problems_of({"--units.policy=size:none"}, 2), HasSubstr("'none' is not a number of at least 1"));
+  EXPECT_THAT(problems_of({"--units.policy=none:2"}, 2), HasSubstr("'2' has no meaning here"));
+  EXPECT_THAT(problems_of({"--units.policy=list:"}, 2), HasSubstr("no names"));
+  EXPECT_THAT(problems_of({"--units.policy=list:h.0.atn"}, 2), HasSubstr("Did you mean `h.0.attn`?"));
+  EXPECT_THAT(problems_of({"--units.override=u1"}, 2), HasSubstr("expected GLOB:strategy=NAME"));
+  EXPECT_THAT(problems_of({"--units.override=u1:strategy=hybrid"}, 2), HasSubstr("one of full_shard"));
+  EXPECT_THAT(problems_of({"--units.frozen=h.99.*"}, 2), HasSubstr("units.frozen: 'h.99.*' matches nothing"));
+}
+
 TEST(Settings, AGlobalBatchThatDoesNotDivideNamesTheNearest) {
   const std::string text = problems_of({"--train.local_batch_size=4", "--train.global_batch_size=30"}, 3);
   EXPECT_THAT(
