@@ -61,13 +61,12 @@ class Shards {
   std::uint64_t hash(std::uint32_t unit) const { return hash_of_bytes(bytes(unit)); }
   /// Of the part of a parameter that lies in this rank's shard.
   std::uint64_t hash(std::uint32_t unit, const plan::FlatPiece& piece) const {
-    const plan::FlatParameter& flat = plan().units[unit];
-    const std::int64_t begin = flat.shard_elements * plan().mesh.shard_index(index_);
-    const std::int64_t from = std::clamp<std::int64_t>(piece.offset - begin, 0, flat.shard_elements);
-    const std::int64_t to = std::clamp<std::int64_t>(piece.offset + piece.elements - begin, 0, flat.shard_elements);
+    const auto parts = plan::parts_of_shard(plan().units[unit], index_);
+    const auto part = std::ranges::find(parts, &piece, &plan::ShardPart::piece);
+    if (part == parts.end()) return hash_of_bytes({});
     const std::int64_t size = size_bytes(plan().dtype);
     return hash_of_bytes(
-        bytes(unit).subspan(static_cast<std::size_t>(from * size), static_cast<std::size_t>((to - from) * size)));
+        bytes(unit).subspan(static_cast<std::size_t>(part->at * size), static_cast<std::size_t>(part->count * size)));
   }
   const plan::Plan& plan() const { return rank_.plan(); }
 
