@@ -73,7 +73,7 @@ std::vector<std::size_t> late_ranks(std::span<const Watched> ranks, double silen
 std::string work_text(const Sighting& rank, const WatchedPlans& plans) {
   const plan::Plan& plan = rank.step > 0 ? *plans.training : *plans.evaluation;
   if (rank.ops_ended() == 0 && !rank.running)
-    return fmt::format("before the first step{}", rank.pausing ? ", loading" : "");
+    return fmt::format("before the first step{}", rank.pausing ? ", starting" : "");
   std::string text = fmt::format("{}{}",
                                  rank.pausing   ? "saving after "
                                  : rank.running ? "in "

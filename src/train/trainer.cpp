@@ -53,9 +53,10 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   base_rss_bytes_ = resident_bytes();
   rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, *kernels_, settings_.optimizer,
                 cpu_options(on_failure));
+  const engine::Pulse::LongPause start(pulses_.own());
   if (settings_.watchdog_s > 0) watch(std::move(on_failure));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
-  first_step_ = resume() + 1;
+  first_step_ = checkpoints_->resume() + 1;
   set_kernel_choices();
   if (settings_.self_test) self_test_ = expect_sound_machine(communicator_, rank_->plan(), rank_->scratch(), *kernels_);
   const std::string command = joined(command_line);
@@ -308,11 +309,6 @@ Manifest Trainer::checkpoint_facts() const {
   facts.layout = layout_of(plan_settings_, rank_->plan(), config_.get<std::string>("optimizer.name"), settings_.seed);
   facts.layout["data"] = {{"sequences", data_->windows()}, {"shuffle", settings_.shuffle}};
   return facts;
-}
-
-std::int64_t Trainer::resume() {
-  const engine::Pulse::LongPause pause(pulses_.own());
-  return checkpoints_->resume();
 }
 
 void Trainer::save_checkpoint(std::int64_t step) {

@@ -55,7 +55,6 @@ class Trainer {
   void validate(std::int64_t step);
   bool validates_after(std::int64_t step) const;
   Manifest checkpoint_facts() const;
-  std::int64_t resume();
   void save_checkpoint(std::int64_t step);
   void count_collectives(const comm::Counters& before);
   trace::Summary summary() const;

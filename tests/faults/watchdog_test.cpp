@@ -44,7 +44,7 @@ class WatchedRun : public testing::Test {
   std::future<Result> running;
 };
 
-constexpr const char* endless = "--train.steps=1000000 --metrics.log_freq=1000000 --engine.watchdog_s=2 ";
+constexpr const char* endless = "--train.steps=1000000 --metrics.log_freq=1000000 --engine.watchdog_s=4 ";
 
 class StoppedRank : public WatchedRun, public testing::WithParamInterface<std::tuple<int, int>> {};
 
@@ -60,8 +60,7 @@ TEST_P(StoppedRank, IsNamedAndAllEnd) {
   EXPECT_TRUE(goes(process)) << "the stopped process was left behind";
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank,
-                         testing::Values(std::tuple(2, 0), std::tuple(2, 1), std::tuple(3, 0), std::tuple(3, 2)));
+INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank, testing::Values(std::tuple(2, 0), std::tuple(2, 1), std::tuple(3, 2)));
 
 TEST_F(WatchedRun, EndsAlsoWhereRanksShareNoMemory) {
   start(2, std::string(endless) + "--comm.backend=messages");
@@ -79,7 +78,8 @@ TEST_F(WatchedRun, EndsWhenARankIsKilled) {
   EXPECT_NE(result.exit_code, 124) << "the other rank hung";
 }
 
-constexpr const char* patient = "--train.steps=3000 --engine.watchdog_s=5 ";
+/// Ends only when asked to, with exit code 75.
+constexpr const char* patient = "--train.steps=1000000 --metrics.log_freq=1000000 --engine.watchdog_s=8 ";
 
 TEST_F(WatchedRun, WaitsForALateRank) {
   start(2, patient);
@@ -87,18 +87,20 @@ TEST_F(WatchedRun, WaitsForALateRank) {
   send(late, SIGSTOP);
   std::this_thread::sleep_for(1500ms);
   send(late, SIGCONT);
+  send(late, SIGUSR1);
   const Result result = running.get();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(result.exit_code, 75) << result.output;
 }
 
 TEST_F(WatchedRun, DoesNotCountTheTimeInWhichTheWholeJobIsSuspended) {
   start(2, patient);
   const int processes[] = {process(0), process(1)};
   for (const int process : processes) send(process, SIGSTOP);
-  std::this_thread::sleep_for(7s);
+  std::this_thread::sleep_for(10s);
   for (const int process : processes) send(process, SIGCONT);
+  send(processes[0], SIGUSR1);
   const Result result = running.get();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(result.exit_code, 75) << result.output;
 }
 
 }  // namespace
