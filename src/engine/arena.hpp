@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <span>
 
+#include "plan/op.hpp"
+
 namespace foreshard::engine {
 
-/// The one block of memory that a rank's plan works in. It knows what was really used of it.
+/// The one block of memory of a space that a rank's plan works in. It knows what was really used of it.
 class Arena {
  public:
   /// Does not own `memory`; page-aligned.
@@ -34,6 +36,12 @@ class Arena {
 
   std::span<std::byte> memory_;
   std::atomic<std::int64_t> high_water_bytes_{0};
+};
+
+/// A rank's arenas, one a space.
+struct Arenas {
+  Arena device, host;
+  Arena& of(plan::Space space) { return space == plan::Space::device ? device : host; }
 };
 
 }  // namespace foreshard::engine

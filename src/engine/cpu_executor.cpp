@@ -28,10 +28,10 @@ bool is_collective(OpKind kind) {
 
 }  // namespace
 
-CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arena& arena,
+CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arenas& arenas,
                          kernels::Backend& kernels, CpuOptions options)
     : communicator_(communicator),
-      arena_(arena),
+      arenas_(arenas),
       kernels_(kernels),
       options_(std::move(options)),
       pulse_(options_.pulse ? *options_.pulse : unseen_pulse_),
@@ -47,7 +47,7 @@ CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicato
 CpuExecutor::~CpuExecutor() = default;
 
 void CpuExecutor::begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) {
-  if (plan_ != &plan) dispatch_ = std::make_unique<Dispatch>(plan, rank_, arena_, kernels_);
+  if (plan_ != &plan) dispatch_ = std::make_unique<Dispatch>(plan, rank_, arenas_, kernels_);
   dispatch_->begin_step();
   plan_ = &plan;
   context_ = &context;

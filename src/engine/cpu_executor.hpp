@@ -24,11 +24,11 @@ struct CpuOptions {
 };
 
 /// Carries out the plans of one rank on its processor cores: a thread per lane, kernels on the compute lane's team,
-/// collectives through the communicator. All plans work in one arena.
+/// collectives through the communicator. All plans work in the same arenas.
 class CpuExecutor : public exec::Executor {
  public:
   /// Collective: makes the groups of the plans' mesh.
-  CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arena& arena, kernels::Backend& kernels,
+  CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arenas& arenas, kernels::Backend& kernels,
               CpuOptions options);
   ~CpuExecutor() override;
 
@@ -53,7 +53,7 @@ class CpuExecutor : public exec::Executor {
   void fail(std::exception_ptr error);
 
   comm::Communicator& communicator_;
-  Arena& arena_;
+  Arenas& arenas_;
   kernels::Backend& kernels_;
   CpuOptions options_;
   Pulse unseen_pulse_;

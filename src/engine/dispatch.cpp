@@ -34,7 +34,7 @@ void* Dispatch::bytes(const Operand& operand) {
   const plan::Buffer& buffer = plan_.buffers[operand.buffer.value];
   FORESHARD_EXPECT(operand.offset_bytes + operand.size_bytes <= buffer.size_bytes,
                    "an operand reaches beyond its buffer");
-  return arena_.at(buffer.offset_bytes, buffer.size_bytes) + operand.offset_bytes;
+  return arenas_.of(buffer.space).at(buffer.offset_bytes, buffer.size_bytes) + operand.offset_bytes;
 }
 
 kernels::Const Dispatch::in(const Op& op, std::size_t index) {
@@ -94,6 +94,9 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
       return k.cast(count_of(s), false, i(0), o(0));
     case OpKind::cast_shard:
       return cast_shard(op);
+    case OpKind::fetch:
+    case OpKind::offload:
+      return copy(op);
     case OpKind::retain:
       return retain(op);
     case OpKind::grad_norm:
@@ -144,6 +147,13 @@ void Dispatch::cast_shard(const Op& op) {
   const int index = rank_ % plan_.units[op.unit.value].shard_degree;
   part.data = static_cast<std::byte*>(part.data) + index * op.sizes.rows * size_bytes(part.dtype);
   kernels_.cast(op.sizes.rows, false, in(op, 0), part);
+}
+
+void Dispatch::copy(const Op& op) {
+  const kernels::Const from = in(op, 0);
+  const kernels::Mut to = out(op, 0);
+  if (op.accumulate) return kernels_.cast(op.sizes.rows, true, from, to);
+  std::memcpy(to.data, from.data, static_cast<std::size_t>(op.sizes.rows * size_bytes(to.dtype)));
 }
 
 /// This rank's part among its inner group.

@@ -14,11 +14,11 @@ struct LossFault {
   std::int64_t row = -1;
 };
 
-/// Runs the compute ops of one rank's plan: finds each op's bytes in the arena and calls the kernel of its kind.
+/// Runs the compute ops of one rank's plan: finds each op's bytes in the arenas and calls the kernel of its kind.
 class Dispatch {
  public:
-  Dispatch(const plan::Plan& plan, int rank, Arena& arena, kernels::Backend& kernels)
-      : plan_(plan), rank_(rank), arena_(arena), kernels_(kernels) {}
+  Dispatch(const plan::Plan& plan, int rank, Arenas& arenas, kernels::Backend& kernels)
+      : plan_(plan), rank_(rank), arenas_(arenas), kernels_(kernels) {}
 
   /// Blocking, on the calling thread and its OpenMP team. `op` is not a collective.
   void run(const plan::Op& op, const exec::StepContext& context, int micro_batch);
@@ -37,6 +37,7 @@ class Dispatch {
   void zero_fill(const plan::Op& op);
   void cast_shard(const plan::Op& op);
   void retain(const plan::Op& op);
+  void copy(const plan::Op& op);
   void grad_norm(const plan::Op& op);
   void update(const plan::Op& op, const exec::StepContext& context);
   void update_piece(const plan::Op& op, const kernels::Update& update, std::int64_t first);
@@ -46,7 +47,7 @@ class Dispatch {
 
   const plan::Plan& plan_;
   int rank_;
-  Arena& arena_;
+  Arenas& arenas_;
   kernels::Backend& kernels_;
   LossFault loss_fault_;  // of the current step
 };

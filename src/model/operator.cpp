@@ -15,8 +15,8 @@ constexpr std::string_view names[] = {
     // made by lowering
     "add_layer_norm",
     // made by scheduling
-    "load_batch", "zero_fill", "all_gather", "cast_shard", "retain", "reduce_scatter", "all_reduce", "grad_norm",
-    "sum_norm", "sum_loss", "adamw", "adam", "sgd", "sgd_momentum", "lion", "gather_norm"};
+    "load_batch", "zero_fill", "all_gather", "cast_shard", "fetch", "offload", "retain", "reduce_scatter", "all_reduce",
+    "grad_norm", "sum_norm", "sum_loss", "adamw", "adam", "sgd", "sgd_momentum", "lion", "gather_norm"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }

@@ -34,6 +34,8 @@ enum class OpKind : std::uint8_t {
   zero_fill,       ///< rows; -> x
   all_gather,      ///< rows elements of the whole; shard -> whole
   cast_shard,      ///< rows elements of a shard; shard -> this rank's part of the whole, in its type
+  fetch,           ///< rows; host shard -> the same on the device (accumulating: added)
+  offload,         ///< rows; x on the device -> host shard (accumulating: added)
   retain,          ///< rows elements kept; whole -> this rank's part of it among its inner group
   reduce_scatter,  ///< rows elements of the whole; whole -> shard
   all_reduce,      ///< rows; x -> sum over the group

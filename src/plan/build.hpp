@@ -31,6 +31,13 @@ struct Recompute {
   int every = 1;                                 ///< only in every n-th unit, the first one included; never in the root
 };
 
+/// Which shards lie in host memory between their uses.
+struct Offload {
+  bool parameters = false;  ///< fetched for each gather and each update
+  bool gradients = false;   ///< a reduced shard leaves the device at once; sums over micro-batches are made in the host
+  bool optimizer = false;   ///< moments; fetched for each update
+};
+
 /// How the step is overlapped and how much of it may be in memory at once.
 struct ScheduleOptions {
   Wrap wrap;
@@ -46,6 +53,7 @@ struct ScheduleOptions {
   int reduce_limit = 2;                         ///< unsharded gradients waiting for or in reduction
   int micro_batches = 1;
   Recompute recompute;
+  Offload offload;
   Precision precision;
   std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
   OpKind update = OpKind::adamw;             ///< the optimizer, by the kind of its ops

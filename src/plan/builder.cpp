@@ -1,6 +1,7 @@
 #include "plan/builder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/exact_sum.hpp"
@@ -46,15 +47,16 @@ Builder::Builder(const model::Graph& graph, std::vector<FlatParameter> units, co
 }
 
 void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options) {
+  const Offload& offload = options.offload;
   const int moments = model::moment_count(options.update);
   for (std::uint32_t u = 0; u < unit_count(); ++u) {
     FlatParameter& flat = plan.units[u];
     const std::int64_t bytes = flat.shard_elements * size_bytes(plan.dtype);
     const std::int64_t trainable_bytes = flat.shard_of(flat.trainable.padded_elements) * size_bytes(plan.dtype);
-    flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u});
-    flat.gradient_shard = persistent(trainable_bytes, MemoryClass::gradients, {u});
-    if (moments > 0) flat.first_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u});
-    if (moments > 1) flat.second_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u});
+    flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u}, offload.parameters);
+    flat.gradient_shard = persistent(trainable_bytes, MemoryClass::gradients, {u}, offload.gradients);
+    if (moments > 0) flat.first_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u}, offload.optimizer);
+    if (moments > 1) flat.second_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u}, offload.optimizer);
   }
   tokens = persistent(graph[graph.tokens].elements * size_bytes(DType::i32), MemoryClass::batch);
   targets = persistent(graph[graph.targets].elements * size_bytes(DType::i32), MemoryClass::batch);
@@ -71,10 +73,11 @@ BufferId Builder::buffer(std::int64_t size_bytes, MemoryClass memory, UnitId uni
   return {static_cast<std::uint32_t>(plan.buffers.size() - 1)};
 }
 
-BufferId Builder::persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit) {
+BufferId Builder::persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit, bool in_host) {
   if (size_bytes == 0) return {};
   const BufferId id = buffer(size_bytes, memory, unit);
   plan.buffers.back().persistent = true;
+  if (in_host) plan.buffers.back().space = Space::host;
   return id;
 }
 
@@ -117,6 +120,13 @@ OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<
   plan.waits.insert(plan.waits.end(), waits.begin(), waits.end());
   plan.ops.push_back(op);
   return {static_cast<std::uint32_t>(plan.ops.size() - 1)};
+}
+
+OpId Builder::copy_shard(OpSpec spec, BufferId from, BufferId to, std::span<const Wait> waits) {
+  const std::int64_t elements = plan.buffers[from.value].size_bytes / size_bytes(plan.dtype);
+  spec.lane = Lane::copy;
+  spec.sizes = {.rows = elements};
+  return op(spec, std::array{read(from, elements)}, std::array{write(to, elements)}, waits);
 }
 
 void Builder::begin_segment(Segment::Name name) {

@@ -40,6 +40,10 @@ class Builder {
   /// The same of any type.
   static Operand words(BufferId buffer, std::int64_t elements, DType dtype, bool written, std::int64_t first = 0);
 
+  /// Copies the whole of `from`, of the shards' type, between host and device, on the copy lane; `spec.kind` is fetch
+  /// or offload.
+  OpId copy_shard(OpSpec spec, BufferId from, BufferId to, std::span<const Wait> waits);
+
   std::uint32_t unit_count() const { return static_cast<std::uint32_t>(plan.units.size()); }
 
   Plan plan;
@@ -48,7 +52,7 @@ class Builder {
 
  private:
   void add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options);
-  BufferId persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit = {});
+  BufferId persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit = {}, bool in_host = false);
 };
 
 /// The wait for an op of the same segment.

@@ -12,10 +12,11 @@ using model::root_unit;
 
 namespace {
 
-std::vector<std::int64_t> whole_bytes(const Plan& plan) {
+/// Of what is gathered or fetched.
+std::vector<std::int64_t> whole_bytes(const Plan& plan, const Offload& offload) {
   std::vector<std::int64_t> bytes;
   for (const FlatParameter& unit : plan.units) {
-    const bool gathered = unit.shard_degree > 1 || unit.gathered != plan.dtype;
+    const bool gathered = offload.parameters || unit.shard_degree > 1 || unit.gathered != plan.dtype;
     bytes.push_back(gathered ? unit.padded_elements * size_bytes(unit.gathered) : 0);
   }
   return bytes;
@@ -29,18 +30,21 @@ Gathers::Gathers(Builder& build, const std::vector<Visit>& visits, const Schedul
       visits_(visits),
       options_(options),
       around_(around),
-      unit_bytes_(whole_bytes(build.plan)),
+      unit_bytes_(whole_bytes(build.plan, options.offload)),
       first_rules_(gather_rules(visits, unit_bytes_, options, true)),
       later_rules_(gather_rules(visits, unit_bytes_, options, false)),
       of_visit_(around.size()),
       of_unit_(build.unit_count()),
       retained_(build.unit_count()),
+      staging_(around.size() + build.unit_count()),
       retain_(build.unit_count()) {}
 
 void Gathers::begin_micro_batch(bool first) {
   first_ = first;
-  next_ = visits_.begin();
+  next_ = next_fetch_ = visits_.begin();
+  fetch_.assign(staging_.size(), {});
   if (first) gather_standing();
+  fetch_after(-1);
   issue_after(-1);
 }
 
@@ -50,8 +54,12 @@ void Gathers::gather_standing() {
     const bool visited = std::ranges::any_of(
         visits_, [&](const Visit& visit) { return visit.number >= 0 && visit.unit == UnitId{unit}; });
     if (visited || !is_gathered({unit})) continue;
-    const Wait updated{Wait::On::updated, unit};
-    standing_ = gather({unit}, Phase::forward, source_of({.unit = {unit}}), of_unit_[unit], {&updated, 1});
+    const Visit standing{.unit = {unit}};
+    std::vector<Wait> waits{{Wait::On::updated, unit}};
+    if (is_staged(standing)) fetch(standing, waits);
+    const Source source = source_of(standing);
+    if (source.written.valid()) waits.push_back(after(source.written));
+    standing_ = gather({unit}, Phase::forward, source, of_unit_[unit], waits);
   }
 }
 
@@ -72,11 +80,14 @@ void Gathers::add_waits(const Visit& visit, std::vector<Wait>& waits) {
   if (visit.number >= 0 && around(visit.number).gather.valid()) waits.push_back(after(around(visit.number).gather));
 }
 
+bool Gathers::is_resharded(const Visit& visit) const {
+  return build_.plan.mesh.outer > 1 && visit.number >= 0 && keep_of(options_, visit.unit) == Keep::visit &&
+         flat(visit.unit).shard_degree > 1;
+}
+
 void Gathers::retain(const Visit& visit) {
-  const bool resharded =
-      build_.plan.mesh.outer > 1 && visit.number >= 0 && keep_of(options_, visit.unit) == Keep::visit;
   const FlatParameter& f = flat(visit.unit);
-  if (!resharded || f.shard_degree == 1 || visit.phase != Phase::forward || visit.closes_unit) return;
+  if (!is_resharded(visit) || visit.phase != Phase::forward || visit.closes_unit) return;
   const int inner = build_.plan.mesh.inner;
   BufferId& retained = retained_[visit.unit.value];
   if (!retained.valid())
@@ -91,18 +102,39 @@ void Gathers::retain(const Visit& visit) {
   }
 }
 
+void Gathers::fetch_after(int number) {
+  for (const Visit* visit = next(next_fetch_, true); visit && rule(*visit).after <= number + 1;
+       visit = next(next_fetch_, true)) {
+    fetch(*visit, end_of(rule(*visit).after - 1, visit->unit));
+    ++next_fetch_;
+  }
+}
+
 void Gathers::issue_next_after(int number) {
-  const Visit* visit = next();
+  const Visit* visit = next(next_, false);
   if (visit && visit->number == number + 1 && rule(*visit).after <= number && !rule(*visit).after_reduce) issue(*visit);
 }
 
 void Gathers::issue_after(int number) {
-  for (const Visit* visit = next(); visit && rule(*visit).after <= number; visit = next()) issue(*visit);
+  for (const Visit* visit = next(next_, false); visit && rule(*visit).after <= number; visit = next(next_, false))
+    issue(*visit);
 }
 
-const Visit* Gathers::next() {
-  while (next_ != visits_.end() && (next_->number < 0 || !rule(*next_).needed)) ++next_;
-  return next_ != visits_.end() ? &*next_ : nullptr;
+const Visit* Gathers::next(Position& position, bool staged_only) const {
+  const auto skipped = [&](const Visit& v) {
+    return v.number < 0 || !rule(v).needed || (staged_only && !is_staged(v));
+  };
+  while (position != visits_.end() && skipped(*position)) ++position;
+  return position != visits_.end() ? &*position : nullptr;
+}
+
+void Gathers::fetch(const Visit& visit, std::span<const Wait> waits) {
+  const FlatParameter& f = flat(visit.unit);
+  BufferId& staging = staging_[slot(visit)];
+  if (!staging.valid())
+    staging = build_.buffer(f.shard_elements * size_bytes(build_.plan.dtype), MemoryClass::parameters, visit.unit);
+  fetch_[slot(visit)] = build_.copy_shard({.kind = OpKind::fetch, .phase = visit.phase, .unit = visit.unit},
+                                          f.parameter_shard, staging, waits);
 }
 
 void Gathers::issue(const Visit& visit) {
@@ -112,14 +144,17 @@ void Gathers::issue(const Visit& visit) {
 
 std::vector<Wait> Gathers::waits_of(const Visit& visit) {
   const GatherRule& r = rule(visit);
-  const OpId written = source_of(visit).written;
-  if (r.after < 0) return {{Wait::On::updated, visit.unit.value}, {Wait::On::freed, freed_before(r.after).value}};
-  const Around& before = around(r.after);
-  std::vector<Wait> waits{after(before.end)};
-  if (before.retain.valid()) waits.push_back(after(before.retain));
-  if (written.valid()) waits.push_back(after(written));
-  if (r.after_reduce && before.reduce.valid()) waits.push_back(after(before.reduce));
+  const Around before = r.after < 0 ? Around{} : around(r.after);
+  std::vector<Wait> waits = end_of(r.after, visit.unit);
+  for (const OpId op : {before.retain, source_of(visit).written, r.after_reduce ? before.reduce : OpId{}})
+    if (op.valid()) waits.push_back(after(op));
   return waits;
+}
+
+/// The end of visit `number`; if that is one of the micro-batch before, the update of `unit` too.
+std::vector<Wait> Gathers::end_of(int number, UnitId unit) {
+  if (number >= 0) return {after(around(number).end)};
+  return {{Wait::On::updated, unit.value}, {Wait::On::freed, freed_before(number).value}};
 }
 
 /// The unit that visit `number` < 0, counted from the end of the micro-batch before, belongs to; of its first visit
@@ -129,17 +164,20 @@ UnitId Gathers::freed_before(int number) const {
   return std::ranges::find(visits_, visit, &Visit::number)->unit;
 }
 
-Gathers::Source Gathers::source_of(const Visit& visit) const {
-  const BufferId retained = retained_[visit.unit.value];
-  if (visit.phase == Phase::backward && retained.valid())
-    return {retained, flat(visit.unit).gathered, GroupKind::inner, retain_[visit.unit.value]};
+Gathers::Source Gathers::source_of(const Visit& visit) {
+  if (regathers(visit))
+    return {retained_[visit.unit.value], flat(visit.unit).gathered, GroupKind::inner, retain_[visit.unit.value]};
+  if (is_staged(visit)) return {staging_[slot(visit)], build_.plan.dtype, GroupKind::shard, fetch_[slot(visit)]};
   return {flat(visit.unit).parameter_shard, build_.plan.dtype};
 }
 
-/// Range by range; the op after which all of the unit is there.
+/// What is whole already is fetched from host memory; the rest range by range. The op after which all of the unit is
+/// there.
 OpId Gathers::gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits) {
   const FlatParameter& f = flat(unit);
   if (!whole.valid()) whole = build_.buffer(f.padded_elements * size_bytes(f.gathered), MemoryClass::gathered, unit);
+  if (is_whole(unit))
+    return build_.copy_shard({.kind = OpKind::fetch, .phase = phase, .unit = unit}, source.parts, whole, waits);
   OpId last;
   for (const FlatRange& range : f.ranges()) last = gather(unit, phase, range, source, whole, waits);
   return last;

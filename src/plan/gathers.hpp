@@ -35,6 +35,10 @@ class Gathers {
   /// Retains this rank's part of what a visit gathered, where its unit is resharded to a smaller group.
   void retain(const Visit& visit);
 
+  /// Issues the fetches, from host memory, for gathers that wait for the end of the visit after `number` or earlier:
+  /// one visit ahead, so that no gather waits for a copy that is as fast as a visit's compute.
+  void fetch_after(int number);
+
   /// Issues the gather of the visit after `number`, if it waits for that visit's end but not for its reduction.
   void issue_next_after(int number);
 
@@ -51,16 +55,32 @@ class Gathers {
   };
   const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
   bool is_gathered(UnitId unit) const { return unit_bytes_[unit.value] > 0; }
+  /// Its shard is all there is to gather.
+  bool is_whole(UnitId unit) const { return flat(unit).shard_degree == 1 && flat(unit).gathered == build_.plan.dtype; }
+  /// The inner group retains its parts after forward.
+  bool is_resharded(const Visit& visit) const;
+  bool regathers(const Visit& visit) const { return is_resharded(visit) && visit.phase == Phase::backward; }
+  /// Its shard is fetched into a buffer of its own, to be gathered from there.
+  bool is_staged(const Visit& visit) const {
+    return options_.offload.parameters && !is_whole(visit.unit) && !regathers(visit);
+  }
+  /// Index of a visit's staging buffer; units without visits of their own come behind them.
+  std::size_t slot(const Visit& visit) const {
+    return visit.number >= 0 ? static_cast<std::size_t>(visit.number) : around_.size() + visit.unit.value;
+  }
   Around& around(int number) { return around_[static_cast<std::size_t>(number)]; }
   const GatherRule& rule(const Visit& visit) const { return rules()[static_cast<std::size_t>(visit.number)]; }
   const std::vector<GatherRule>& rules() const { return first_ ? first_rules_ : later_rules_; }
   BufferId& buffer_of(const Visit& visit);
-  const Visit* next();
+  using Position = std::vector<Visit>::const_iterator;
+  const Visit* next(Position& position, bool staged_only) const;
   void issue(const Visit& visit);
+  void fetch(const Visit& visit, std::span<const Wait> waits);
   std::vector<Wait> waits_of(const Visit& visit);
+  std::vector<Wait> end_of(int number, UnitId unit);
   UnitId freed_before(int number) const;
   void gather_standing();
-  Source source_of(const Visit& visit) const;
+  Source source_of(const Visit& visit);
   OpId gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits);
   OpId gather(UnitId unit, Phase phase, const FlatRange& range, const Source& source, BufferId whole,
               std::span<const Wait> waits);
@@ -74,12 +94,14 @@ class Gathers {
   std::vector<BufferId> of_visit_;                     // by visit number, of units that are not kept
   std::vector<BufferId> of_unit_;                      // by unit, of kept ones
   std::vector<BufferId> retained_;                     // by unit
+  std::vector<BufferId> staging_;                      // by slot
   std::vector<OpId> retain_;                           // by unit, of the current micro-batch
 
   // Of the current micro-batch.
   bool first_ = true;
-  std::vector<Visit>::const_iterator next_;
-  OpId standing_;  // the gather of what stands all step, until a compute op has waited for it
+  Position next_, next_fetch_;
+  std::vector<OpId> fetch_;  // by slot
+  OpId standing_;            // the gather of what stands all step, until a compute op has waited for it
 };
 
 }  // namespace foreshard::plan

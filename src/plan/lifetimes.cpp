@@ -32,6 +32,12 @@ void keep_across_micro_batches(const Plan& plan, std::vector<std::optional<Lifet
       live_always(*life);
 }
 
+void leave_out_kept(const Plan& plan, std::vector<std::optional<Lifetime>>& lives) {
+  keep_across_micro_batches(plan, lives);
+  for (auto& life : lives)
+    if (life && life->always()) life.reset();
+}
+
 std::vector<bool> touched(const Plan& plan, const Segment& segment) {
   std::vector<bool> buffers(plan.buffers.size());
   for (const Op& op : plan.ops_of(segment))
@@ -40,16 +46,31 @@ std::vector<bool> touched(const Plan& plan, const Segment& segment) {
   return buffers;
 }
 
-/// Of units other than the root.
+/// Ops that bring parameters of units other than the root.
 std::ptrdiff_t gathers(const Plan& plan, const Segment& segment) {
-  return std::ranges::count_if(
-      plan.ops_of(segment), [](const Op& op) { return op.kind == OpKind::all_gather && op.unit != model::root_unit; });
+  return std::ranges::count_if(plan.ops_of(segment), [](const Op& op) {
+    return (op.kind == OpKind::all_gather || op.kind == OpKind::fetch) && op.unit != model::root_unit;
+  });
 }
 
-}  // namespace
+/// The last micro-batch touches more, or gathers less.
+bool differs(const Plan& plan, const Segment& first, const Segment& last) {
+  const std::vector<bool> in_first = touched(plan, first), in_last = touched(plan, last);
+  const bool touches_more =
+      !std::ranges::equal(in_first, in_last, [](bool first_has, bool last_has) { return first_has || !last_has; });
+  return touches_more || gathers(plan, first) != gathers(plan, last);
+}
 
-std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& segment, const Order& order,
-                                               int instance) {
+/// Copies to and from host memory need buffers of their own.
+bool touches_transient(const Plan& plan, const Segment& segment) {
+  const std::vector<bool> buffers = touched(plan, segment);
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i] && !plan.buffers[i].persistent) return true;
+  return false;
+}
+
+std::vector<std::optional<Lifetime>> lives_within(const Plan& plan, const Segment& segment, const Order& order,
+                                                  int instance) {
   std::vector<std::optional<Lifetime>> lives(plan.buffers.size());
   for (std::uint32_t i = segment.first_op; i < segment.first_op + segment.op_count; ++i) {
     const Op& op = plan.ops[i];
@@ -63,28 +84,34 @@ std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& 
       life->compute_only &= op.lane == Lane::compute;
     }
   }
+  return lives;
+}
+
+}  // namespace
+
+std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& segment, const Order& order,
+                                               int instance) {
+  auto lives = lives_within(plan, segment, order, instance);
   keep_across_micro_batches(plan, lives);
   return lives;
 }
 
 std::vector<const Segment*> covering_segments(const Plan& plan) {
+  std::vector<const Segment*> covering{&plan.segments.front()};
   const Segment& first = plan.segments.front();
   const auto last = std::ranges::find(plan.segments, Segment::Name::last, &Segment::name);
-  if (last == plan.segments.end()) return {&first};
-  const std::vector<bool> in_first = touched(plan, first), in_last = touched(plan, *last);
-  const bool touches_more =
-      !std::ranges::equal(in_first, in_last, [](bool first_has, bool last_has) { return first_has || !last_has; });
-  if (touches_more || gathers(plan, first) != gathers(plan, *last)) return {&first, &*last};
-  return {&first};
+  const Segment& end = plan.segments.back();
+  if (last != plan.segments.end() && differs(plan, first, *last)) covering.push_back(&*last);
+  if (end.name == Segment::Name::update && touches_transient(plan, end)) covering.push_back(&end);
+  return covering;
 }
 
 std::vector<std::pair<BufferId, BufferId>> conflicts_across(const Plan& plan, const Segment& before,
                                                             const Segment& segment) {
   const Order order(plan, before, segment);
-  auto earlier = lifetimes(plan, before, order, 0), later = lifetimes(plan, segment, order, 1);
-  for (auto* lives : {&earlier, &later})
-    for (auto& life : *lives)
-      if (life && life->always()) life.reset();
+  auto earlier = lives_within(plan, before, order, 0), later = lives_within(plan, segment, order, 1);
+  if (segment.name != Segment::Name::update)
+    for (auto* lives : {&earlier, &later}) leave_out_kept(plan, *lives);
   // A buffer born after everything of the earlier segment has ended conflicts with none of it.
   Clock end{};
   for (const auto& a : earlier)

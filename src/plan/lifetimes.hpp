@@ -32,13 +32,14 @@ inline bool conflict(const Lifetime& a, const Lifetime& b) {
 std::vector<std::optional<Lifetime>> lifetimes(const Plan& plan, const Segment& segment, const Order& order,
                                                int instance = 0);
 
-/// The micro-batches whose lifetimes cover those of all: the first, and the last where it touches more (what is
-/// reduced only then) or gathers less (what is kept since the first). The waits of any other permit no timing that
-/// these do not.
+/// The segments whose lifetimes cover those of all: the first, and the last where it touches more (what is reduced only
+/// then) or gathers less (what is kept since the first), since the waits of any other micro-batch permit no timing that
+/// these do not; and the update where it needs buffers that are not persistent.
 std::vector<const Segment*> covering_segments(const Plan& plan);
 
 /// Pairs (a, b) where b's instance in the later micro-batch may be born while a's in the earlier one is alive.
-/// Buffers that are kept through all micro-batches are left out: they conflict with everything anyway.
+/// Buffers that are kept through all micro-batches are left out before the update, where they end: they conflict with
+/// everything anyway.
 std::vector<std::pair<BufferId, BufferId>> conflicts_across(const Plan& plan, const Segment& before,
                                                             const Segment& segment);
 

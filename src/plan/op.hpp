@@ -22,6 +22,12 @@ enum class Lane : std::uint8_t { compute, gather, reduce, replicate, copy };
 constexpr int lane_count = 5;
 std::string_view name_of(Lane lane);
 
+/// Which memory: of the device that computes, or of its host. A rank on processor cores has both in main memory, in
+/// arenas of their own.
+enum class Space : std::uint8_t { device, host };
+constexpr int space_count = 2;
+std::string_view name_of(Space space);
+
 /// What a buffer's bytes are for.
 enum class MemoryClass : std::uint8_t {
   parameters,
@@ -35,12 +41,13 @@ enum class MemoryClass : std::uint8_t {
 };
 std::string_view name_of(MemoryClass kind);
 
-/// Bytes of the arena. A persistent buffer lives for the whole run, any other from the first op that touches it to the
-/// last.
+/// Bytes of the arena of its space. A persistent buffer lives for the whole run, any other from the first op that
+/// touches it to the last.
 struct Buffer {
   std::int64_t size_bytes = 0;     ///< a multiple of 64
   std::int64_t offset_bytes = -1;  ///< into the arena, a multiple of 64; set by `place`
   MemoryClass memory = MemoryClass::activations;
+  Space space = Space::device;
   bool persistent = false;
   model::TensorId tensor;  ///< the tensor it holds, if it holds one
   UnitId unit;             ///< the unit it belongs to, if it belongs to one

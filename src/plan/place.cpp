@@ -7,21 +7,20 @@
 namespace foreshard::plan {
 namespace {
 
-/// Persistent buffers side by side at the bottom of the arena. Returns where they end.
-std::int64_t place_persistent(Plan& plan) {
+/// Persistent buffers of a space side by side at the bottom of its arena. Returns where they end.
+std::int64_t place_persistent(Plan& plan, Space space) {
   std::int64_t top = 0;
   for (Buffer& buffer : plan.buffers)
-    if (buffer.persistent) top = (buffer.offset_bytes = top) + buffer.size_bytes;
+    if (buffer.persistent && buffer.space == space) top = (buffer.offset_bytes = top) + buffer.size_bytes;
   return top;
 }
 
-/// Pairs of buffers that conflict across the border of two micro-batches; symmetric.
+/// Pairs of buffers that conflict across the border of two segments; symmetric.
 class BorderConflicts {
  public:
   explicit BorderConflicts(const Plan& plan) : partners_(plan.buffers.size()) {
     const Segment* before = nullptr;
     for (const Segment& segment : plan.segments) {
-      if (segment.name == Segment::Name::update) break;
       if (before) add(plan, *before, segment);
       if (segment.name == Segment::Name::middle) add(plan, segment, segment);
       before = &segment;
@@ -74,7 +73,7 @@ class BestFit {
   std::vector<Placed> placed_;  // by offset
 };
 
-/// When buffers live, in every micro-batch that differs in it.
+/// When buffers live, in every segment that differs in it.
 class Lives {
  public:
   explicit Lives(const Plan& plan) {
@@ -111,8 +110,10 @@ class Lives {
 
 }  // namespace
 
+/// Only persistent buffers lie in host memory; those on the device live as the waits permit.
 void place(Plan& plan) {
-  const std::int64_t bottom = place_persistent(plan);
+  plan.host_arena_bytes = place_persistent(plan, Space::host);
+  const std::int64_t bottom = place_persistent(plan, Space::device);
   const Lives lives(plan);
   const BorderConflicts across(plan);
   BestFit fit(bottom);
@@ -122,7 +123,9 @@ void place(Plan& plan) {
     const auto conflicts = [&](const Lifetime& a, const Lifetime& b) {
       return lives.conflict(a, b) || (border && across(a.buffer, b.buffer));
     };
-    std::int64_t& offset = plan.buffers[life->buffer.value].offset_bytes;
+    Buffer& buffer = plan.buffers[life->buffer.value];
+    FORESHARD_EXPECT(buffer.space == Space::device, "a buffer in host memory is not persistent");
+    std::int64_t& offset = buffer.offset_bytes;
     offset = fit.place(*life, conflicts);
     top = std::max(top, offset + life->size_bytes);
   }

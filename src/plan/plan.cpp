@@ -14,6 +14,8 @@ std::string_view name_of(Lane lane) {
   return names[static_cast<int>(lane)];
 }
 
+std::string_view name_of(Space space) { return space == Space::device ? "device" : "host"; }
+
 std::string_view name_of(MemoryClass kind) {
   constexpr std::string_view names[] = {"parameters",          "gradients",   "optimizer", "gathered",
                                         "unsharded_gradients", "activations", "batch"};
@@ -91,14 +93,15 @@ void add(Hash& hash, const Op& op) {
 
 std::uint64_t hash_of(const Plan& plan) {
   Hash hash;
-  hash.add(plan.dtype).add(plan.micro_batches).add(plan.arena_bytes);
+  hash.add(plan.dtype).add(plan.micro_batches).add(plan.arena_bytes).add(plan.host_arena_bytes);
   hash.add(plan.mesh.replicas).add(plan.mesh.outer).add(plan.mesh.inner);
   for (const Segment& segment : plan.segments) hash.add(segment.name).add(segment.op_count);
   for (const Op& op : plan.ops) add(hash, op);
   for (const Operand& o : plan.operands)
     hash.add(o.buffer.value).add(o.offset_bytes).add(o.size_bytes).add(o.dtype).add(o.written);
   for (const Wait& wait : plan.waits) hash.add(wait.on).add(wait.index);
-  for (const Buffer& buffer : plan.buffers) hash.add(buffer.size_bytes).add(buffer.offset_bytes).add(buffer.persistent);
+  for (const Buffer& buffer : plan.buffers)
+    hash.add(buffer.size_bytes).add(buffer.offset_bytes).add(buffer.space).add(buffer.persistent);
   return hash.value();
 }
 

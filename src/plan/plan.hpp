@@ -82,9 +82,10 @@ struct Plan {
   int micro_batches = 1;
   std::int64_t micro_batch_tokens = 0;  ///< of one rank
   std::int64_t parameters = 0;
-  std::int64_t arena_bytes = 0;
-  float norm_power = 2;  ///< which norm of the gradient: 1, 2, 3 or infinity
-  BufferId norm, loss;   ///< norm_words() of all shards; results f64 {loss sum, valid tokens} over all ranks
+  std::int64_t arena_bytes = 0;       ///< of the device
+  std::int64_t host_arena_bytes = 0;  ///< 0: nothing is offloaded
+  float norm_power = 2;               ///< which norm of the gradient: 1, 2, 3 or infinity
+  BufferId norm, loss;  ///< norm_words() of all shards; results f64 {loss sum, valid tokens} over all ranks
 
   /// i64 words from which the norm of the gradient follows: an exact sum of powers, or the largest magnitude of each
   /// shard.
@@ -94,6 +95,7 @@ struct Plan {
   std::span<const Operand> inputs(const Op& op) const;
   std::span<const Operand> outputs(const Op& op) const;
   std::span<const Wait> waits_of(const Op& op) const;
+  std::int64_t arena_bytes_of(Space space) const { return space == Space::device ? arena_bytes : host_arena_bytes; }
   const Segment& segment(Segment::Name name) const;
   /// How often a step runs a segment.
   int times(const Segment& segment) const { return segment.name == Segment::Name::middle ? micro_batches - 2 : 1; }

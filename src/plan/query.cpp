@@ -79,7 +79,8 @@ bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b) {
 ArenaRange longest_transient_range(const Plan& plan) {
   std::map<std::int64_t, std::int64_t> taken{{plan.arena_bytes, plan.arena_bytes}};  // begin -> end
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.persistent) taken[buffer.offset_bytes] = buffer.offset_bytes + buffer.size_bytes;
+    if (buffer.persistent && buffer.space == Space::device)
+      taken[buffer.offset_bytes] = buffer.offset_bytes + buffer.size_bytes;
   ArenaRange longest;
   std::int64_t end = 0;
   for (const auto& [begin, next] : taken) {
@@ -92,7 +93,7 @@ ArenaRange longest_transient_range(const Plan& plan) {
 std::int64_t memory_lower_bound(const Plan& plan) {
   std::int64_t persistent = 0, live = 0;
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.persistent) persistent += buffer.size_bytes;
+    if (buffer.persistent && buffer.space == Space::device) persistent += buffer.size_bytes;
   for (const Segment* segment : covering_segments(plan)) {
     const Order order(plan, *segment);
     const auto lives = lifetimes(plan, *segment, order);

@@ -24,7 +24,7 @@ VisitOps find_visit(const Plan& plan, const Segment& segment, UnitId unit, Phase
 /// True if some timing that lanes and waits permit runs the two ops of a segment at the same time.
 bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b);
 
-/// A range of the arena's bytes.
+/// A range of the device arena's bytes.
 struct ArenaRange {
   std::int64_t offset_bytes = 0, size_bytes = 0;
 };
@@ -32,8 +32,8 @@ struct ArenaRange {
 /// The longest range without a persistent buffer: between two steps it holds nothing.
 ArenaRange longest_transient_range(const Plan& plan);
 
-/// Bytes of the largest set of buffers that are all alive at once in some timing that the waits permit, persistent ones
-/// included: no placement can do with less.
+/// Bytes of the largest set of device buffers that are all alive at once in some timing that the waits permit,
+/// persistent ones included: no placement can do with less.
 std::int64_t memory_lower_bound(const Plan& plan);
 
 }  // namespace foreshard::plan

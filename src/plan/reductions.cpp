@@ -10,13 +10,14 @@ Reductions::Reductions(Builder& build, const ScheduleOptions& options, std::vect
     : build_(build),
       options_(options),
       around_(around),
-      unsharded_(build.plan.mesh.world_size() > 1),
+      unsharded_(build.plan.mesh.world_size() > 1 || options.offload.gradients),
       of_unit_(build.unit_count()) {}
 
 void Reductions::begin_micro_batch(bool first, bool last) {
   first_ = first;
   last_ = last;
   sums_.clear();
+  offloads_.clear();
   last_of_lane_before_ = std::exchange(last_of_lane_, {});
   for (OfUnit& unit : of_unit_) unit.begun = false;
 }
@@ -58,62 +59,109 @@ GroupKind Reductions::holders_of(UnitId unit) const {
 
 void Reductions::reduce(UnitId unit, const Visit& visit, OpId last_compute) {
   if (!unsharded_ || (no_sync() && !last_)) return;
-  const OpId first_stage = shards(unit) ? scatter(unit, last_compute) : sum_replicas(unit, last_compute);
-  const bool second_stage = shards(unit) && replicates() && (!sums_replicas_once() || last_);
-  const OpId end = second_stage ? sum_replicas(unit, first_stage) : first_stage;
-  if (visit.number >= 0 && unit == visit.unit) around_[static_cast<std::size_t>(visit.number)].reduce = first_stage;
+  offload_reduced();
+  OpId first_stage, end = last_compute;
+  if (shards(unit)) first_stage = end = scatter(unit, end);
+  const bool alone = build_.plan.mesh.members(holders_of(unit)) == 1;
+  if (!alone && (!shards(unit) || !sums_replicas_once() || last_)) end = sum_replicas(unit, end);
+  mark_reduced(unit, end);
+  if (offloads()) reduced_ = {unit, end};
+  if (end == last_compute) end = offload_reduced();
+  if (visit.number >= 0 && unit == visit.unit)
+    around_[static_cast<std::size_t>(visit.number)].reduce = first_stage.valid() ? first_stage : end;
+}
+
+void Reductions::mark_reduced(UnitId unit, OpId end) {
   last_of_lane_[static_cast<std::size_t>(build_.plan.ops[end.value].lane)] = unit;
   build_.mark(Wait::On::reduced, unit, end);
 }
 
-/// Where the reduce-scatter leaves its sum: a buffer on the way to the replicas, or the gradient itself.
+/// Issued behind the next visit's end, when the reduction has ended or nearly so: it shall not hold up the fetches
+/// behind it on its lane.
+OpId Reductions::offload_reduced() {
+  const auto [unit, end] = std::exchange(reduced_, {});
+  return unit.valid() ? offload(unit, end) : OpId{};
+}
+
+OpId Reductions::offload(UnitId unit, OpId before) {
+  const Wait wait = after(before);
+  offloads_.push_back(build_.copy_shard({.kind = OpKind::offload,
+                                         .phase = Phase::backward,
+                                         .unit = unit,
+                                         .accumulate = adds_to_shard() && !completes_sums(unit)},
+                                        result_of(unit), flat(unit).gradient_shard, {&wait, 1}));
+  mark_reduced(unit, offloads_.back());
+  return offloads_.back();
+}
+
+/// Where the last reduction leaves its sum.
+BufferId Reductions::result_of(UnitId unit) {
+  if (!offloads()) return flat(unit).gradient_shard;
+  if (build_.plan.mesh.world_size() == 1) return gradients_of(unit);
+  BufferId& reduced = of_unit_[unit.value].reduced;
+  if (!reduced.valid())
+    reduced = build_.buffer(shard_elements(unit) * size_bytes(build_.plan.dtype), MemoryClass::gradients, unit);
+  return reduced;
+}
+
+/// Where the reduce-scatter leaves its sum: a buffer on the way to the replicas, or the result itself.
 BufferId Reductions::scattered_to(UnitId unit) {
-  const FlatParameter& f = flat(unit);
-  if (!replicates() || sums_replicas_once()) return f.gradient_shard;
+  if (!replicates() || sums_replicas_once()) return result_of(unit);
   BufferId& scattered = of_unit_[unit.value].scattered;
   if (!scattered.valid())
-    scattered =
-        build_.buffer(f.shard_of(f.trainable.padded_elements) * size_bytes(f.reduced), MemoryClass::gradients, unit);
+    scattered = build_.buffer(shard_elements(unit) * size_bytes(flat(unit).reduced), MemoryClass::gradients, unit);
   return scattered;
 }
 
-DType Reductions::type_of(UnitId unit, BufferId buffer) const {
-  return buffer == flat(unit).gradient_shard ? build_.plan.dtype : flat(unit).reduced;
+DType Reductions::type_of(UnitId unit, BufferId buffer) {
+  return buffer == result_of(unit) ? build_.plan.dtype : flat(unit).reduced;
 }
 
-/// No more sums are on their way to the replicas than unsharded gradients to reduction.
+/// No more results wait for their next stage than unsharded gradients for reduction.
+std::vector<Wait> Reductions::limited(OpId before, const std::vector<OpId>& next_stage) const {
+  const auto limit = static_cast<std::size_t>(options_.reduce_limit);
+  std::vector<Wait> waits{after(before)};
+  if (next_stage.size() >= limit) waits.push_back(after(next_stage[next_stage.size() - limit]));
+  return waits;
+}
+
 OpId Reductions::scatter(UnitId unit, OpId before) {
   const FlatParameter& f = flat(unit);
   const std::int64_t whole = f.trainable.padded_elements;
   const BufferId shard = scattered_to(unit);
-  const auto limit = static_cast<std::size_t>(options_.reduce_limit);
-  std::vector<Wait> waits{after(before)};
-  if (shard != f.gradient_shard && sums_.size() >= limit) waits.push_back(after(sums_[sums_.size() - limit]));
+  const bool ends_here = shard == result_of(unit);
+  std::vector<Wait> waits = limited(before, ends_here ? offloads_ : sums_);
+  if (offloads() && completes_sums(unit)) waits.push_back(after(fetch_sums(unit, before)));
   return build_.op({.kind = OpKind::reduce_scatter,
                     .lane = Lane::reduce,
                     .phase = Phase::backward,
                     .unit = unit,
                     .sizes = {.rows = whole},
                     .group = GroupKind::shard,
-                    .accumulate = shard == f.gradient_shard && adds_to_shard()},
+                    .accumulate = ends_here && adds_to_result(unit)},
                    std::array{Builder::words(gradients_of(unit), whole, f.reduced, false)},
                    std::array{Builder::words(shard, f.shard_of(whole), type_of(unit, shard), true)}, waits);
 }
 
+/// What earlier micro-batches left in host memory.
+OpId Reductions::fetch_sums(UnitId unit, OpId before) {
+  return build_.copy_shard({.kind = OpKind::fetch, .phase = Phase::backward, .unit = unit}, flat(unit).gradient_shard,
+                           result_of(unit), limited(before, offloads_));
+}
+
 OpId Reductions::sum_replicas(UnitId unit, OpId before) {
-  const FlatParameter& f = flat(unit);
-  const std::int64_t shard = f.shard_of(f.trainable.padded_elements);
-  const BufferId addend = shards(unit) ? scattered_to(unit) : gradients_of(unit);
-  const Wait wait = after(before);
+  const std::int64_t shard = shard_elements(unit);
+  const BufferId addend = shards(unit) ? scattered_to(unit) : gradients_of(unit), result = result_of(unit);
+  const std::vector<Wait> waits = limited(before, offloads_);
   sums_.push_back(build_.op({.kind = OpKind::all_reduce,
                              .lane = Lane::replicate,
                              .phase = Phase::backward,
                              .unit = unit,
                              .sizes = {.rows = shard},
                              .group = holders_of(unit),
-                             .accumulate = addend != f.gradient_shard && adds_to_shard()},
+                             .accumulate = addend != result && adds_to_result(unit)},
                             std::array{Builder::words(addend, shard, type_of(unit, addend), false)},
-                            std::array{build_.write(f.gradient_shard, shard)}, {&wait, 1}));
+                            std::array{build_.write(result, shard)}, waits));
   return sums_.back();
 }
 

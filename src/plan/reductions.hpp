@@ -10,13 +10,15 @@ namespace foreshard::plan {
 
 /// Issues what becomes of gradients: unsharded ones in buffers of their own, a reduce-scatter over the shard group, an
 /// all-reduce over the replicas, into the sharded gradient; of a unit that is not sharded, an all-reduce over all that
-/// hold it. Frozen parameters have no part in it.
+/// hold it. Frozen parameters have no part in it; where that lies in host memory, into a
+/// buffer from which it is copied there, or added to what earlier micro-batches left.
 class Reductions {
  public:
   /// `around` is by visit number; it is the scheduler's, and belongs to the current micro-batch.
   Reductions(Builder& build, const ScheduleOptions& options, std::vector<Around>& around);
 
   void begin_micro_batch(bool first, bool last);
+  void end_micro_batch() { offload_reduced(); }
 
   /// Adds what the first op of this micro-batch waits for: the one before has reduced everything.
   void add_waits_for_micro_batch_before(std::vector<Wait>& waits) const;
@@ -45,14 +47,28 @@ class Reductions {
   bool replicates() const { return build_.plan.mesh.replicas > 1; }
   bool sums_replicas_once() const { return options_.accumulation == Accumulation::reduce_scatter; }
   bool adds_to_shard() const { return !first_ && !no_sync(); }
+  bool offloads() const { return options_.offload.gradients; }
+  /// What earlier micro-batches left is summed over the replicas now, with this one's.
+  bool completes_sums(UnitId unit) const {
+    return shards(unit) && replicates() && sums_replicas_once() && last_ && adds_to_shard();
+  }
+  bool adds_to_result(UnitId unit) const { return offloads() ? completes_sums(unit) : adds_to_shard(); }
+  std::int64_t shard_elements(UnitId unit) const { return flat(unit).shard_of(flat(unit).trainable.padded_elements); }
+  BufferId result_of(UnitId unit);
   BufferId scattered_to(UnitId unit);
-  DType type_of(UnitId unit, BufferId buffer) const;
+  DType type_of(UnitId unit, BufferId buffer);
+  std::vector<Wait> limited(OpId before, const std::vector<OpId>& next_stage) const;
+  void mark_reduced(UnitId unit, OpId end);
+  OpId fetch_sums(UnitId unit, OpId before);
+  OpId offload(UnitId unit, OpId before);
+  OpId offload_reduced();
   OpId scatter(UnitId unit, OpId before);
   OpId sum_replicas(UnitId unit, OpId before);
 
-  /// Of one unit: its gradient before reduction and, between reduce-scatter and all-reduce, its shard of the group.
+  /// Of one unit: its gradient before reduction, its shard of the group between reduce-scatter and all-reduce, and its
+  /// shard on the way to host memory.
   struct OfUnit {
-    BufferId unsharded, scattered;
+    BufferId unsharded, scattered, reduced;
     bool begun = false;  ///< in this micro-batch
   };
 
@@ -61,10 +77,15 @@ class Reductions {
   std::vector<Around>& around_;
   bool unsharded_;
   std::vector<OfUnit> of_unit_;
-  std::vector<OpId> sums_;                              // all-reduces of this micro-batch, in order
+  std::vector<OpId> sums_, offloads_;                   // all-reduces and offloads of this micro-batch, in order
   std::array<UnitId, lane_count> last_of_lane_;         // units reduced last, in this micro-batch
   std::array<UnitId, lane_count> last_of_lane_before_;  // in the one before
   bool first_ = true, last_ = true;
+  /// A reduction whose result is not yet offloaded.
+  struct Reduced {
+    UnitId unit;
+    OpId end;
+  } reduced_;
 };
 
 }  // namespace foreshard::plan

@@ -68,6 +68,7 @@ class Scheduler {
     load_batch(first);
     gathers_.begin_micro_batch(first);
     for (const Visit& visit : visits_) run(visit);
+    reductions_.end_micro_batch();
   }
 
   /// When a micro-batch begins to compute, the one before has reduced everything.
@@ -137,11 +138,13 @@ class Scheduler {
     return false;
   }
 
-  /// Around the end of a visit, the most urgent first: the next visit's gather, the reduction, gathers further ahead.
+  /// Around the end of a visit, the most urgent first: copies for gathers further ahead, the next visit's gather, the
+  /// reduction, gathers further ahead.
   void end(const Visit& visit) {
     if (visit.number >= 0) around_[static_cast<std::size_t>(visit.number)].end = last_compute_;
     if (visit.closes_unit) build_.mark(Wait::On::freed, visit.unit, last_compute_);
     gathers_.retain(visit);
+    if (visit.number >= 0) gathers_.fetch_after(visit.number);
     if (visit.number >= 0) gathers_.issue_next_after(visit.number);
     for (const UnitId unit : visit.completes) reductions_.reduce(unit, visit, last_compute_);
     if (visit.number >= 0) gathers_.issue_after(visit.number);

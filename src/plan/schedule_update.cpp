@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/exact_sum.hpp"
+#include "plan/update_copies.hpp"
 
 namespace foreshard::plan {
 namespace {
@@ -23,7 +24,7 @@ OpId begin_norm(Builder& build) {
 OpId grad_norm(Builder& build, UnitId unit, std::vector<Wait> waits) {
   const FlatParameter& flat = build.plan.units[unit.value];
   const std::int64_t n = flat.shard_of(flat.trainable.padded_elements);
-  if (build.plan.mesh.world_size() > 1) waits.push_back({Wait::On::reduced, unit.value});
+  waits.push_back({Wait::On::reduced, unit.value});
   return build.op({.kind = OpKind::grad_norm,
                    .phase = Phase::update,
                    .unit = unit,
@@ -61,8 +62,7 @@ OpId join_norms(Builder& build, OpId last_norm) {
   return std::isinf(build.plan.norm_power) ? gather_norm(build, last_norm) : sum_norm(build, last_norm);
 }
 
-OpId update(Builder& build, OpKind kind, UnitId unit, std::span<const Wait> waits) {
-  const FlatParameter& flat = build.plan.units[unit.value];
+OpId update(Builder& build, OpKind kind, const FlatParameter& flat, UnitId unit, std::span<const Wait> waits) {
   const std::int64_t n = flat.shard_of(flat.trainable.padded_elements);
   const std::array outputs{build.write(flat.parameter_shard, n), build.write(flat.first_moment, n),
                            build.write(flat.second_moment, n)};
@@ -112,12 +112,17 @@ OpId sum_loss(Builder& build, OpId after_loss) {
 
 void schedule_update(Builder& build, OpKind kind) {
   build.begin_segment(Segment::Name::update);
+  const std::vector<UnitId> units = trained_units(build);
+  UpdateCopies copies(build, {units.rbegin(), units.rend()});
   const OpId begin = begin_norm(build);
   std::vector<Wait> waits{after(sum_loss(build, begin))};
   for (const Wait& wait : norm(build, begin)) waits.push_back(wait);
-  const std::vector<UnitId> units = trained_units(build);
-  for (auto unit = units.rbegin(); unit != units.rend(); ++unit)
-    build.mark(Wait::On::updated, *unit, update(build, kind, *unit, std::exchange(waits, {})));
+  for (auto unit = units.rbegin(); unit != units.rend(); ++unit) {
+    copies.add_waits(*unit, waits);
+    const OpId updated = update(build, kind, copies.at(*unit), *unit, std::exchange(waits, {}));
+    build.mark(Wait::On::updated, *unit, copies.write_back(*unit, updated));
+    copies.fetch_ahead();
+  }
   build.end_segment();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "plan/settings_offload.hpp"
 #include "plan/settings_optimizer.hpp"
 #include "plan/settings_parallel.hpp"
 #include "plan/settings_precision.hpp"
@@ -71,6 +72,7 @@ void add_plan_keys(Config& config) {
   add_parallel_keys(config);
   add_recompute_keys(config);
   add_precision_keys(config);
+  add_offload_keys(config);
   add_optimizer_keys(config);
   add_unit_keys(config);
 }
@@ -87,6 +89,7 @@ Settings read_settings(const Config& config, int world_size) {
   settings.mesh = parallel.mesh;
   settings.schedule = std::move(parallel.schedule);
   settings.schedule.precision = read_precision(config);
+  settings.schedule.offload = read_offload(config);
   settings.schedule.recompute = read_recompute(config, problems);
   settings.schedule.update = read_optimizer(config, problems);
   settings.schedule.norm_power = read_norm_power(config);

@@ -21,8 +21,10 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       rules_(parameter_rules(graph_, optimizer.groups, optimizer.weight_decay)),
       plan_(plan::build_plan(graph_, settings.mesh, settings.schedule)),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
-      arena_(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),
-      executor_(settings.mesh, communicator, arena_, kernels, std::move(options)),
+      host_memory_(comm::Mapping::anonymous(plan_.host_arena_bytes)),
+      arenas_{engine::Arena(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),
+              engine::Arena(host_memory_.bytes())},
+      executor_(settings.mesh, communicator, arenas_, kernels, std::move(options)),
       scaler_(optimizer.loss_scale) {
   expect_same_plan(communicator, plan_);
   expect_same_plan(communicator, evaluation_);
@@ -86,12 +88,12 @@ std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
 std::span<std::byte> TrainingRank::bytes_of(plan::BufferId buffer) {
   if (!buffer.valid()) return {};
   const plan::Buffer& b = plan_.buffers[buffer.value];
-  return {arena_.at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
+  return {arenas_.of(b.space).at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
 }
 
 std::span<std::byte> TrainingRank::scratch() {
   const plan::ArenaRange range = plan::longest_transient_range(plan_);
-  return {arena_.at(range.offset_bytes, range.size_bytes), static_cast<std::size_t>(range.size_bytes)};
+  return {arenas_.device.at(range.offset_bytes, range.size_bytes), static_cast<std::size_t>(range.size_bytes)};
 }
 
 const void* TrainingRank::parameter_shard(std::uint32_t unit) {

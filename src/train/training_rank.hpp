@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
+#include "comm/mapping.hpp"
 #include "engine/cpu_executor.hpp"
 #include "kernels/backend.hpp"
 #include "plan/settings.hpp"
@@ -38,7 +39,7 @@ struct StepResult {
   std::int64_t start_ns = 0, duration_ns = 0;
 };
 
-/// One rank of a training run: its plans, its arena with its shards, and the executor that carries the plans out.
+/// One rank of a training run: its plans, its arenas with its shards, and the executor that carries the plans out.
 class TrainingRank {
  public:
   /// Collective. Builds the plans, makes sure that all ranks have the same (else throws, naming the first difference),
@@ -63,14 +64,15 @@ class TrainingRank {
   const plan::Plan& plan() const { return plan_; }
   const plan::Plan& evaluation_plan() const { return evaluation_; }
   const model::Graph& graph() const { return graph_; }
-  const engine::Arena& arena() const { return arena_; }
+  const engine::Arena& arena() const { return arenas_.device; }
+  const engine::Arena& host_arena() const { return arenas_.host; }
   /// A part of the arena that holds nothing between two steps, the same on all ranks.
   std::span<std::byte> scratch();
   /// This rank's shard of a unit's parameters: shard_elements of the plan's type. Null where the unit has none.
   const void* parameter_shard(std::uint32_t unit);
   /// The same of the trainable range's gradient in the last step: summed over tokens, not yet divided or clipped.
   const void* gradient_shard(std::uint32_t unit);
-  /// A buffer of the training plan in the arena, between two steps.
+  /// A buffer of the training plan in its arena, between two steps.
   std::span<std::byte> bytes_of(plan::BufferId buffer);
 
  private:
@@ -82,7 +84,8 @@ class TrainingRank {
   model::Graph graph_;
   std::vector<exec::ParameterRule> rules_;
   plan::Plan plan_, evaluation_;
-  engine::Arena arena_;
+  comm::Mapping host_memory_;
+  engine::Arenas arenas_;
   engine::CpuExecutor executor_;
   std::int64_t skipped_steps_ = 0;
   GradScaler scaler_;

@@ -30,6 +30,9 @@ struct RandomPlan {
       options.precision_of_unit.push_back({random_type(), random_type(), random_type()});
     options.recompute.mode = static_cast<Recompute::Mode>(pick(0, 2));
     options.recompute.every = pick(1, 2);
+    if (pick(0, 1) == 0) options.offload = {pick(0, 1) == 0, pick(0, 1) == 0, pick(0, 1) == 0};
+    constexpr OpKind updates[] = {OpKind::adamw, OpKind::sgd, OpKind::sgd_momentum};
+    if (pick(0, 2) == 0) options.update = updates[pick(0, 2)];
     mesh = {pick(0, 1) == 0 ? 1 : pick(1, 5), pick(0, 2) == 0 ? pick(2, 3) : 1, pick(1, 9)};
     const int heads = pick(1, 3);
     model = {.layers = pick(1, 4),
@@ -81,15 +84,17 @@ TEST_P(RandomPlans, WaitsSayAllThatTheDataAsksFor) {
   EXPECT_THAT(TimingOracle(random.plan, 1).hazards(), testing::IsEmpty()) << order_text(random.plan);
 }
 
-TEST_P(RandomPlans, EveryBufferLiesInTheArena) {
+TEST_P(RandomPlans, EveryBufferLiesInItsArena) {
   const RandomPlan random(GetParam());
-  std::int64_t top = 0;
+  std::array<std::int64_t, space_count> tops{};
   for (const Buffer& buffer : random.plan.buffers) {
     EXPECT_GE(buffer.offset_bytes, 0);
     EXPECT_EQ(buffer.offset_bytes % 64, 0);
+    std::int64_t& top = tops[static_cast<std::size_t>(buffer.space)];
     top = std::max(top, buffer.offset_bytes + buffer.size_bytes);
   }
-  EXPECT_EQ(top, random.plan.arena_bytes);
+  EXPECT_EQ(tops[0], random.plan.arena_bytes);
+  EXPECT_EQ(tops[1], random.plan.host_arena_bytes);
   EXPECT_GE(random.plan.arena_bytes, memory_lower_bound(random.plan));
 }
 

@@ -91,8 +91,8 @@ std::vector<std::string> TimingOracle::overlaps() const {
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = i + 1; j < all.size(); ++j) {
       const Buffer &a = plan_.buffers[all[i].buffer.value], &b = plan_.buffers[all[j].buffer.value];
-      const bool share =
-          a.offset_bytes < b.offset_bytes + b.size_bytes && b.offset_bytes < a.offset_bytes + a.size_bytes;
+      const bool share = a.space == b.space && a.offset_bytes < b.offset_bytes + b.size_bytes &&
+                         b.offset_bytes < a.offset_bytes + a.size_bytes;
       if (share && !all_precede(all[i], all[j]) && !all_precede(all[j], all[i]))
         found.push_back(fmt::format("buffers {} and {}, first used by ops {} and {}", all[i].buffer.value,
                                     all[j].buffer.value, instances_[all[i].users.front()].op.value,
