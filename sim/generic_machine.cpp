@@ -44,6 +44,8 @@ constexpr std::array assumptions{
     Assumption{OpKind::cast, activation, 0.3e-3},
     Assumption{OpKind::cast_shard, flat, 0.3e-3},
     Assumption{OpKind::retain, flat, 0.4e-3},
+    Assumption{OpKind::fetch, flat, 0.4e-3},  // 10 GB/s between host and device
+    Assumption{OpKind::offload, flat, 0.4e-3},
     Assumption{OpKind::grad_norm, flat, 0.6e-3},
     Assumption{OpKind::adamw, flat, 1.5e-3},
 };

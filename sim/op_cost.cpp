@@ -55,7 +55,8 @@ Demand OpCost::kernel(const plan::Op& op) {
   const double seconds =
       cost::kernel_seconds(machine_, op.kind, op.accumulate, op.sizes, busy_cores, &source, type_of(plan_, op));
   sources_.insert(std::move(source));
-  return {nanoseconds(seconds / cost::team_speed(machine_, layout_.threads)), layout_.threads};
+  const int threads = op.lane == plan::Lane::compute ? layout_.threads : 1;
+  return {nanoseconds(seconds / cost::team_speed(machine_, threads)), threads};
 }
 
 Demand OpCost::collective(const plan::Op& op) {

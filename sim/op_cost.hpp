@@ -21,11 +21,11 @@ class OpCost {
   /// Both must outlive this.
   OpCost(const plan::Plan& plan, const Machine& machine, const Layout& layout);
 
-  /// A kernel uses the compute team, whose efficiency covers what its threads take from each other; other ranks of the
-  /// node keep other cores busy. Where a rank has less than a core, the measured time of a collective includes the
-  /// waiting for the others' turns, so it is scaled by that part: it takes the measured time when it runs alone. Across
-  /// nodes a collective fills the network for part of its time, and keeps a core busy for what it copies, adds, sends
-  /// and receives.
+  /// A kernel on the compute lane uses the compute team, whose efficiency covers what its threads take from each other,
+  /// on another lane one thread; other ranks of the node keep other cores busy. Where a rank has less than a core, the
+  /// measured time of a collective includes the waiting for the others' turns, so it is scaled by that part: it takes
+  /// the measured time when it runs alone. Across nodes a collective fills the network for part of its time, and keeps
+  /// a core busy for what it copies, adds, sends and receives.
   Demand operator()(const plan::Op& op);
 
   /// This rank's part of its node: cores / ranks.

@@ -54,11 +54,12 @@ void add_times(Prediction& prediction, const plan::Plan& plan) {
 
 void add_memory(Prediction& prediction, const plan::Plan& plan, const Machine& machine, int ranks_per_node) {
   prediction.arena_bytes = plan.arena_bytes;
+  prediction.host_arena_bytes = plan.host_arena_bytes;
   prediction.peak = trace::peak_of(trace::memory_timeline(plan, prediction.simulation.events));
   prediction.peak_op = compute_op_at(plan, prediction.simulation, prediction.peak.time_ns);
   prediction.process_base_bytes =
       std::llround(machine.process_base_bytes.value + machine.process_shared_bytes.value / ranks_per_node);
-  prediction.rss_bytes = prediction.arena_bytes + prediction.process_base_bytes;
+  prediction.rss_bytes = prediction.arena_bytes + prediction.host_arena_bytes + prediction.process_base_bytes;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Prediction {
   double tflops_per_device = 0;
   trace::Collectives collectives;  ///< of one step of one rank
 
-  std::int64_t arena_bytes = 0;
+  std::int64_t arena_bytes = 0, host_arena_bytes = 0;
   trace::MemoryPoint peak;  ///< live bytes when most of the arena is live
   plan::OpId peak_op;       ///< the compute op that runs then
   std::int64_t process_base_bytes = 0, rss_bytes = 0;

@@ -32,6 +32,7 @@ trace::Summary summary_of(const Prediction& prediction) {
   return {.collectives = prediction.collectives,
           .arena_bytes = prediction.arena_bytes,
           .arena_touched_bytes = prediction.arena_bytes,
+          .host_arena_bytes = prediction.host_arena_bytes,
           .rss_bytes = prediction.rss_bytes,
           .base_rss_bytes = prediction.process_base_bytes,
           .step_time_s = prediction.step_time_s,

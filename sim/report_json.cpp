@@ -62,6 +62,7 @@ std::string report_json(const Prediction& prediction, const Subject& subject) {
                   {"tokens_per_rank", plan.micro_batch_tokens * plan.micro_batches},
                   {"plan_hash", fmt::format("{:016x}", plan::hash_of(plan))},
                   {"arena_bytes", prediction.arena_bytes},
+                  {"host_arena_bytes", prediction.host_arena_bytes},
                   {"memory_peak_bytes", prediction.peak.total()},
                   {"memory_at_peak_bytes", memory_by_class(prediction.peak)},
                   {"memory_peak_at", peak_place(prediction, plan)},

@@ -35,6 +35,7 @@ std::string memory(const Prediction& prediction, const Subject& subject) {
     text += memory_line(plan::name_of(static_cast<plan::MemoryClass>(i)), prediction.peak.bytes[i]);
   text += memory_line("gaps", prediction.arena_bytes - live);
   text += memory_line("arena", prediction.arena_bytes);
+  if (prediction.host_arena_bytes > 0) text += memory_line("host arena", prediction.host_arena_bytes);
   text += memory_line("process besides", prediction.process_base_bytes);
   return text + memory_line("resident", prediction.rss_bytes) + "\n";
 }

@@ -59,7 +59,12 @@ int step_count(const plan::Settings& settings, bool quick) {
   return std::clamp(static_cast<int>((quick ? 0.7 : 2.0) / seconds), 3, 15);
 }
 
-void measure_workout(sim::Machine& machine, const plan::Settings& settings, int busy_cores, bool quick) {
+bool is_any(model::OpKind) { return true; }
+bool is_copy(model::OpKind kind) { return kind == model::OpKind::fetch || kind == model::OpKind::offload; }
+bool is_of_update(model::OpKind kind) { return model::is_update(kind) || kind == model::OpKind::grad_norm; }
+
+void measure_workout(sim::Machine& machine, const plan::Settings& settings, int busy_cores, bool quick,
+                     bool (*wanted)(model::OpKind)) {
   const int steps = step_count(settings, quick);
   std::barrier together(busy_cores);
   std::mutex mutex;
@@ -74,7 +79,7 @@ void measure_workout(sim::Machine& machine, const plan::Settings& settings, int 
     const std::lock_guard lock(mutex);
     if (thread == 0)
       samples.add_to(machine.kernels, busy_cores,
-                     fmt::format("measured in training steps, {} ranks at once", busy_cores));
+                     fmt::format("measured in training steps, {} ranks at once", busy_cores), wanted);
   });
 }
 
@@ -131,10 +136,16 @@ void replace(std::vector<sim::KernelTable>& tables, std::vector<sim::KernelTable
 }  // namespace
 
 void measure_kernels(sim::Machine& machine, int busy_cores, bool quick) {
-  for (const plan::Settings& settings : workouts(quick)) measure_workout(machine, settings, busy_cores, quick);
+  for (const plan::Settings& settings : workouts(quick)) measure_workout(machine, settings, busy_cores, quick, is_any);
   for (plan::Settings settings : workouts(true)) {
     settings.schedule.precision.parameters = DType::bf16;
-    measure_workout(machine, settings, busy_cores, quick);
+    measure_workout(machine, settings, busy_cores, quick, is_any);
+  }
+  for (const std::size_t size : {0, 3, 5}) {
+    plan::Settings settings = workouts(true)[size];
+    settings.schedule.offload = {.parameters = true, .gradients = true};
+    settings.schedule.micro_batches = 2;
+    measure_workout(machine, settings, busy_cores, quick, is_copy);
   }
 }
 
@@ -150,7 +161,7 @@ void measure_update(sim::Machine& machine, int ranks) {
       if (step > 0) samples.add(events);
       world->barrier();
     }
-    samples.add_to(tables, busy_cores, fmt::format("measured in training steps of {} MPI ranks", ranks), true);
+    samples.add_to(tables, busy_cores, fmt::format("measured in training steps of {} MPI ranks", ranks), is_of_update);
   }
   replace(machine.kernels, std::move(tables));
 }

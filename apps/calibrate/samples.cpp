@@ -45,12 +45,11 @@ void Samples::add(const std::vector<trace::Event>& events) {
 }
 
 void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source,
-                     bool only_update) const {
+                     const std::function<bool(model::OpKind)>& wanted) const {
   std::map<Key, std::pair<plan::OpId, std::vector<double>>> by_size;
   for (std::uint32_t i = 0; i < plan_.ops.size(); ++i) {
     const plan::Op& candidate = plan_.ops[i];
-    const bool wanted = !only_update || model::is_update(candidate.kind) || candidate.kind == model::OpKind::grad_norm;
-    if (candidate.group != plan::GroupKind::none || seconds_[i].empty() || !wanted) continue;
+    if (candidate.group != plan::GroupKind::none || seconds_[i].empty() || !wanted(candidate.kind)) continue;
     auto& [op, times] = by_size[key_of(plan_, plan_.ops[i])];
     op = {i};
     times.push_back(typical(seconds_[i]));

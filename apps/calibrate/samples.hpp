@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -21,9 +22,9 @@ class Samples {
   void add(const std::vector<trace::Event>& events);
 
   /// Adds what kernels took to `tables` of `busy_cores`: for each kind and size the mean over its ops of each op's
-  /// typical time. With `only_update`, kernels of the update alone.
+  /// typical time. Only of the kinds that are `wanted`.
   void add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source,
-              bool only_update = false) const;
+              const std::function<bool(model::OpKind)>& wanted) const;
 
   /// Sum over the compute ops of their typical times, in seconds.
   double compute_seconds() const;

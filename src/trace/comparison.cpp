@@ -83,6 +83,8 @@ void add_collective(std::vector<ExactRow>& rows, const char* name, const Collect
 std::vector<ExactRow> exact_rows(const Summary& predicted, const Summary& measured) {
   std::vector<ExactRow> rows{{"arena bytes", predicted.arena_bytes, measured.arena_bytes},
                              {"process memory (RSS) bytes", predicted.rss_bytes, measured.rss_bytes, false}};
+  if (predicted.host_arena_bytes > 0 || measured.host_arena_bytes > 0)
+    rows.push_back({"host arena bytes", predicted.host_arena_bytes, measured.host_arena_bytes});
   add_collective(rows, "all_gather", predicted.collectives.all_gather, measured.collectives.all_gather);
   add_collective(rows, "reduce_scatter", predicted.collectives.reduce_scatter, measured.collectives.reduce_scatter);
   add_collective(rows, "all_reduce", predicted.collectives.all_reduce, measured.collectives.all_reduce);

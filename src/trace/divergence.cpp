@@ -68,8 +68,9 @@ std::string operands_text(const Plan& plan, const Op& op) {
 
 std::string buffer_text(const Plan& plan, std::size_t i) {
   const plan::Buffer& buffer = plan.buffers[i];
-  return fmt::format("{} bytes at offset {}, {}{}, unit {}", buffer.size_bytes, buffer.offset_bytes,
-                     text_of(buffer.memory), buffer.persistent ? " (persistent)" : "", unit_name(plan, buffer.unit));
+  return fmt::format("{} bytes at offset {} of the {}, {}{}, unit {}", buffer.size_bytes, buffer.offset_bytes,
+                     text_of(buffer.space), text_of(buffer.memory), buffer.persistent ? " (persistent)" : "",
+                     unit_name(plan, buffer.unit));
 }
 
 Found differing_op(const Sides& sides, const plan::Segment& in_a, const plan::Segment& in_b, std::uint32_t position) {

@@ -77,7 +77,7 @@ std::vector<Change> changes_of(const Plan& plan, std::span<const Event> events) 
   const auto lives = lives_of(plan, events);
   for (std::size_t i = 0; i < lives.size(); ++i) {
     const plan::Buffer& buffer = plan.buffers[i];
-    if (buffer.persistent) continue;
+    if (buffer.persistent || buffer.space == plan::Space::host) continue;
     for (const Life& life : lives[i]) {
       changes.push_back({life.begin_ns, static_cast<std::size_t>(buffer.memory), buffer.size_bytes});
       changes.push_back({life.end_ns, static_cast<std::size_t>(buffer.memory), -buffer.size_bytes});
@@ -90,7 +90,8 @@ std::vector<Change> changes_of(const Plan& plan, std::span<const Event> events) 
 BytesByClass persistent_bytes(const Plan& plan) {
   BytesByClass bytes{};
   for (const plan::Buffer& buffer : plan.buffers)
-    if (buffer.persistent) bytes[static_cast<std::size_t>(buffer.memory)] += buffer.size_bytes;
+    if (buffer.persistent && buffer.space == plan::Space::device)
+      bytes[static_cast<std::size_t>(buffer.memory)] += buffer.size_bytes;
   return bytes;
 }
 

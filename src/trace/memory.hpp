@@ -7,7 +7,7 @@
 
 namespace foreshard::trace {
 
-/// Live bytes of the arena from a moment on, until the next point.
+/// Live bytes of the device's arena from a moment on, until the next point.
 struct MemoryPoint {
   std::int64_t time_ns = 0;
   BytesByClass bytes{};

@@ -33,6 +33,12 @@ const Names& names_of<plan::MemoryClass>() {
 }
 
 template <>
+const Names& names_of<plan::Space>() {
+  static const Names names = first<plan::Space>(plan::space_count);
+  return names;
+}
+
+template <>
 const Names& names_of<plan::Phase>() {
   static const Names names{"forward", "backward", "update"};
   return names;

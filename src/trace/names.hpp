@@ -18,6 +18,8 @@ const std::vector<std::string_view>& names_of<plan::Lane>();
 template <>
 const std::vector<std::string_view>& names_of<plan::MemoryClass>();
 template <>
+const std::vector<std::string_view>& names_of<plan::Space>();
+template <>
 const std::vector<std::string_view>& names_of<plan::Phase>();
 template <>
 const std::vector<std::string_view>& names_of<plan::GroupKind>();

@@ -88,8 +88,9 @@ Fields<Wait> wait_fields() {
 Fields<Buffer> buffer_fields() {
   Fields<Buffer> f;
   f.add("size", "byte", "size", f.row.size_bytes);
-  f.add("offset", "byte", "offset in the arena, -1 = none", f.row.offset_bytes);
+  f.add("offset", "byte", "offset in the arena of its space, -1 = none", f.row.offset_bytes);
   f.add("memory_class", "1", "what its bytes are for", f.row.memory);
+  f.add("space", "1", "memory of the device or of its host", f.row.space);
   f.add("persistent", "1", "lives for the whole run", f.row.persistent);
   f.add("tensor", "1", "tensor held, -1 = none", f.row.tensor);
   f.add("unit", "1", "unit it belongs to, -1 = none", f.row.unit);
@@ -189,6 +190,7 @@ void visit_numbers(PlanRef& plan, Visit visit) {
   visit("micro_batch_tokens", plan.micro_batch_tokens);
   visit("parameters", plan.parameters);
   visit("arena_bytes", plan.arena_bytes);
+  visit("host_arena_bytes", plan.host_arena_bytes);
   visit("norm_buffer", plan.norm.value);
   visit("loss_buffer", plan.loss.value);
 }

@@ -18,6 +18,7 @@ void visit_numbers(SummaryRef& summary, Visit visit) {
   visit(hdf5::Column{"arena_bytes", "byte", "size of the arena"}, summary.arena_bytes);
   visit(hdf5::Column{"arena_touched_bytes", "byte", "pages of the arena that were written"},
         summary.arena_touched_bytes);
+  visit(hdf5::Column{"host_arena_bytes", "byte", "size of the arena in host memory"}, summary.host_arena_bytes);
   visit(hdf5::Column{"rss_bytes", "byte", "peak resident memory of the process"}, summary.rss_bytes);
   visit(hdf5::Column{"base_rss_bytes", "byte", "resident memory before the arena was used"}, summary.base_rss_bytes);
   visit(hdf5::Column{"step_time_s", "s", "median step time after warm-up"}, summary.step_time_s);

@@ -43,7 +43,8 @@ struct StepRow {
   std::int64_t tokens = 0;         ///< of this rank
 };
 
-/// Memory of one rank at the moment of a step when most of the arena was live.
+/// Memory of one rank at the moment of a step when most of the device's arena was live. The host's, which holds only
+/// what is persistent, does not change.
 struct MemoryRow {
   std::uint32_t rank = 0;
   std::int32_t step = 0;
@@ -70,9 +71,10 @@ struct Collectives {
 struct Summary {
   Collectives collectives;
   std::int64_t arena_bytes = 0, arena_touched_bytes = 0;
-  std::int64_t rss_bytes = 0;       ///< peak resident memory of the process
-  std::int64_t base_rss_bytes = 0;  ///< the same before the arena was used
-  double step_time_s = 0;           ///< median after warm-up
+  std::int64_t host_arena_bytes = 0;  ///< for what is offloaded
+  std::int64_t rss_bytes = 0;         ///< peak resident memory of the process
+  std::int64_t base_rss_bytes = 0;    ///< the same before the arena was used
+  double step_time_s = 0;             ///< median after warm-up
   double tflops_per_device = 0;
   double exposed_comm_s = 0;  ///< per step: a communication lane busy, compute idle
 };

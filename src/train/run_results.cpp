@@ -22,6 +22,7 @@ void add_results(RunRecord& record, const plan::Plan& plan, const trace::Summary
   record["plan_hash"] = fmt::format("{:016x}", plan::hash_of(plan));
   record["arena_bytes"] = measured.arena_bytes;
   record["arena_touched_bytes"] = measured.arena_touched_bytes;
+  record["host_arena_bytes"] = measured.host_arena_bytes;
   record["rss_bytes"] = measured.rss_bytes;
   record["base_rss_bytes"] = measured.base_rss_bytes;
   record["step_time_s"] = measured.step_time_s;

@@ -337,6 +337,7 @@ trace::Summary Trainer::summary() const {
   return {.collectives = collectives_,
           .arena_bytes = largest(rank_->arena().high_water_bytes()),
           .arena_touched_bytes = largest(rank_->arena().touched_bytes()),
+          .host_arena_bytes = largest(rank_->host_arena().high_water_bytes()),
           .rss_bytes = largest(resident_bytes()),
           .base_rss_bytes = largest(base_rss_bytes_),
           .step_time_s = step_time_s,

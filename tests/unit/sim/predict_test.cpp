@@ -66,6 +66,26 @@ TEST(Predict, ThePeakIsMadeOfItsClassesAndFitsTheArena) {
   EXPECT_TRUE(prediction.peak_op.valid());
 }
 
+/// Copies run on a lane of their own, at 10 GB/s on the generic machine; the host's arena is resident too.
+TEST(Predict, CopiesToTheHostHaveTheirOwnLaneAndArena) {
+  Case c;
+  c.schedule.offload = {.parameters = true, .gradients = true, .optimizer = true};
+  const plan::Plan plan = plan_of(c, 2);
+  Machine machine = generic_machine(2);
+  machine.kernel_floor_s.value = 0;
+  const Prediction prediction = predict(plan, machine, {2, 2});
+  double elements = 0;
+  for (const plan::Segment* segment : plan.sequence())
+    for (const plan::Op& op : plan.ops_of(*segment))
+      if (op.lane == Lane::copy) elements += static_cast<double>(op.sizes.rows);
+  EXPECT_GT(elements, 0);
+  EXPECT_GE(prediction.lane_busy_s[static_cast<std::size_t>(Lane::copy)], elements * 0.4e-3 / (1 << 20) * 0.99);
+  std::int64_t host = 0;
+  for (const plan::Buffer& buffer : plan.buffers) host += buffer.space == plan::Space::host ? buffer.size_bytes : 0;
+  EXPECT_EQ(prediction.host_arena_bytes, host);
+  EXPECT_EQ(prediction.rss_bytes, plan.arena_bytes + host + prediction.process_base_bytes);
+}
+
 TEST(Predict, MicroBatchesCostTheSameEach) {
   Case many, more;
   many.schedule.micro_batches = 100;

@@ -19,6 +19,7 @@ plan::Settings settings_of(const Job& job) {
   plan::Settings settings{.model = model, .batch = {.batch = 2, .seq = seq}, .mesh = job.mesh};
   settings.schedule.keep = job.keep_gathered;
   settings.schedule.accumulation = job.accumulation;
+  settings.schedule.offload = job.offload;
   settings.schedule.micro_batches = job.micro_batches;
   return settings;
 }

@@ -16,6 +16,7 @@ struct Job {
   plan::Mesh mesh{1, 1, 2};
   plan::Keep keep_gathered = plan::Keep::visit;
   plan::Accumulation accumulation = plan::Accumulation::reduce;
+  plan::Offload offload;
   int micro_batches = 1;
   std::int64_t layers = 2;
   std::int64_t steps = 7;

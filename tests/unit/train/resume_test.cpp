@@ -99,6 +99,24 @@ TEST_F(ResumeTest, WithAnotherScheduleGoesOnToTheSameBits) {
   EXPECT_TRUE(outcome.state == expected.state);
 }
 
+TEST_F(ResumeTest, FromTheDeviceIntoTheHostAndBackGoesOnToTheSameBits) {
+  Job device = job();
+  device.save_after = {3};
+  const JobOutcome expected = run(device);
+  Job host = device;
+  host.offload = {.parameters = true, .gradients = true, .optimizer = true};
+  host.save_after = {5};
+  host.candidates = {checkpoint(3)};
+  const JobOutcome in_host = run(host);
+  EXPECT_EQ(in_host.losses, tail(expected.losses, 3));
+  EXPECT_TRUE(in_host.state == expected.state);
+  device.save_after = {};
+  device.candidates = {checkpoint(5)};
+  const JobOutcome back = run(device);
+  EXPECT_EQ(back.losses, tail(expected.losses, 5));
+  EXPECT_TRUE(back.state == expected.state);
+}
+
 TEST_F(ResumeTest, SavingChangesNothing) {
   Job saving = job(), plain = job();
   saving.save_after = {2, 3};
