@@ -59,7 +59,8 @@ void Gathers::gather_standing() {
     if (is_staged(standing)) fetch(standing, waits);
     const Source source = source_of(standing);
     if (source.written.valid()) waits.push_back(after(source.written));
-    standing_ = gather({unit}, Phase::forward, source, of_unit_[unit], waits);
+    const OpId gathered = gather({unit}, Phase::forward, source, of_unit_[unit], waits);
+    standing_[static_cast<std::size_t>(build_.plan.ops[gathered.value].lane)] = gathered;
   }
 }
 
@@ -76,7 +77,8 @@ BufferId Gathers::parameters_of(const Visit& visit, UnitId unit) {
 }
 
 void Gathers::add_waits(const Visit& visit, std::vector<Wait>& waits) {
-  if (const OpId standing = std::exchange(standing_, {}); standing.valid()) waits.push_back(after(standing));
+  for (const OpId standing : std::exchange(standing_, {}))
+    if (standing.valid()) waits.push_back(after(standing));
   if (visit.number >= 0 && around(visit.number).gather.valid()) waits.push_back(after(around(visit.number).gather));
 }
 

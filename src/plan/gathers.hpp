@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <vector>
 
 #include "plan/builder.hpp"
@@ -100,8 +101,8 @@ class Gathers {
   // Of the current micro-batch.
   bool first_ = true;
   Position next_, next_fetch_;
-  std::vector<OpId> fetch_;  // by slot
-  OpId standing_;            // the gather of what stands all step, until a compute op has waited for it
+  std::vector<OpId> fetch_;                // by slot
+  std::array<OpId, lane_count> standing_;  // by lane, the last that brings what stands, until a compute op waited
 };
 
 }  // namespace foreshard::plan
