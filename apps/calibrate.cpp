@@ -51,8 +51,6 @@ Say voice_of(int rank) {
 
 /// Everything that threads of one process can measure.
 void measure_alone(sim::Machine& machine, bool quick, int by_mpi, const Say& say) {
-  say("the process");
-  calibrate::measure_process(machine);
   for (const int busy : std::set<int>{1, machine.cores}) {
     say(fmt::format("kernels, {} at once", busy));
     calibrate::measure_kernels(machine, busy, quick);
@@ -97,9 +95,9 @@ sim::Machine begin(int cores) {
 void measure_together(sim::Machine& machine, comm::Communicator& world, std::span<const int> neighbours, bool quick,
                       const Say& say) {
   const int ranks = world.node_size();
+  const bool one_node = world.size() == ranks;
   if (ranks > 1) say(fmt::format("collectives of {} ranks through MPI", ranks));
   if (ranks > 1) calibrate::measure_collectives(machine, world, neighbours, quick);
-  const bool one_node = world.size() == ranks;
   if (one_node && ranks > 1 && ranks <= machine.cores) calibrate::measure_update(machine, ranks);
   if (one_node) return;
   say("the network between nodes");
@@ -112,6 +110,11 @@ int measure(const Config& config, comm::Communicator& world) {
   const Say say = voice_of(world.rank());
   const auto neighbours = calibrate::ranks_of_this_node(world);
   sim::Machine machine = begin(config.get<int>("cores"));
+  say("the process");
+  if (world.size() > 1 && world.size() == world.node_size())
+    calibrate::measure_process(machine, *comm::make_mpi());
+  else if (world.node_rank() == 0)
+    calibrate::measure_process(machine);
   if (world.node_rank() == 0) measure_alone(machine, quick, by_mpi, say);
   world.barrier();  // asleep
   measure_together(machine, world, neighbours, quick, say);

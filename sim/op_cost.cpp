@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
@@ -22,9 +23,11 @@ cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int rank
 }  // namespace
 
 DType type_of(const plan::Plan& plan, const plan::Op& op) {
-  const auto inputs = plan.inputs(op), outputs = plan.outputs(op);
-  if (!inputs.empty()) return inputs.front().dtype;
-  return outputs.empty() ? plan.dtype : outputs.front().dtype;
+  const auto operands = std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count);
+  const auto found = std::ranges::find_if(operands, [](const plan::Operand& operand) {
+    return operand.present() && operand.dtype != DType::i32 && operand.dtype != DType::i64;
+  });
+  return found == operands.end() ? plan.dtype : found->dtype;
 }
 
 std::size_t OpCost::KeyHash::operator()(const Key& key) const {

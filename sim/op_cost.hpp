@@ -58,7 +58,7 @@ class OpCost {
   std::set<std::string> sources_;
 };
 
-/// The type of the numbers an op works on: of what it reads, or else writes.
+/// The type of the numbers an op works on, tokens and counts apart: of what it reads, or else writes.
 DType type_of(const plan::Plan& plan, const plan::Op& op);
 
 }  // namespace foreshard::sim

@@ -109,13 +109,25 @@ ResidentKinds training_bytes(const plan::Settings& settings) {
   return bytes;
 }
 
-/// What an open trace adds to it.
+/// As recorded of so many steps: each op once.
+std::vector<trace::Event> events_of(const plan::Plan& plan, int steps) {
+  std::vector<trace::Event> events;
+  for (int step = 1; step <= steps; ++step)
+    for (std::uint32_t op = 0; op < plan.ops.size(); ++op)
+      events.push_back(
+          {.start_ns = static_cast<std::int64_t>(events.size()), .duration_ns = 1, .op = op, .step = step});
+  return events;
+}
+
+/// What an open trace that has been written to adds to it.
 std::int64_t trace_bytes(const plan::Settings& settings) {
   const plan::Plan plan =
       plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
   const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
   const std::int64_t before = resident_kinds().own;
-  trace::Writer writer(path, {}, plan, {}, true);
+  trace::Writer writer(path, {.world_size = 2}, plan, {}, true);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) writer.append(rank, events_of(plan, 20));
+  writer.flush();
   const std::int64_t added = resident_kinds().own - before;
   writer.close();
   std::filesystem::remove(path);
@@ -164,6 +176,19 @@ void measure_update(sim::Machine& machine, int ranks) {
     samples.add_to(tables, busy_cores, fmt::format("measured in training steps of {} MPI ranks", ranks), is_of_update);
   }
   replace(machine.kernels, std::move(tables));
+}
+
+void measure_process(sim::Machine& machine, comm::Communicator& world) {
+  Trainee trainee(sharded_workout(world.size()), world, 1);
+  for (int step = 0; step < 4; ++step) trainee.step();
+  world.barrier();
+  const std::int64_t shared = resident_kinds().shared_files;
+  const std::int64_t own = resident_bytes() - trainee.arena_bytes() - shared / world.size();
+  world.barrier();  // nobody lets go of memory while another still measures its own
+  const auto trace = static_cast<double>(world.rank() == 0 ? trace_bytes(workouts(true).front()) : 0);
+  const std::string source = fmt::format("measured in training steps of {} MPI ranks", world.size());
+  machine.process_base_bytes = {static_cast<double>(own) + trace, source};
+  machine.process_shared_bytes = {static_cast<double>(shared), source};
 }
 
 void measure_team(sim::Machine& machine) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "comm/communicator.hpp"
 #include "sim/machine.hpp"
 
 namespace foreshard::calibrate {
@@ -22,5 +23,9 @@ void measure_handovers(sim::Machine& machine, int ranks);
 /// Trains a little with a trace open, then sets the resident memory that is not the arena's. First of all, before other
 /// memory is used.
 void measure_process(sim::Machine& machine);
+
+/// The same of ranks of MPI, which share their libraries. Collective over the ranks of one node; rank 0 has the
+/// trace, and its numbers count.
+void measure_process(sim::Machine& machine, comm::Communicator& world);
 
 }  // namespace foreshard::calibrate

@@ -25,7 +25,9 @@ std::int64_t resident_bytes() { return bytes_of("/proc/self/smaps_rollup", "Pss:
 
 ResidentKinds resident_kinds() {
   const char* status = "/proc/self/status";
-  return {.own = bytes_of(status, "RssAnon:") + bytes_of(status, "RssShmem:"), .files = bytes_of(status, "RssFile:")};
+  return {.own = bytes_of(status, "RssAnon:") + bytes_of(status, "RssShmem:"),
+          .files = bytes_of(status, "RssFile:"),
+          .shared_files = bytes_of("/proc/self/smaps_rollup", "Shared_Clean:")};
 }
 
 }  // namespace foreshard

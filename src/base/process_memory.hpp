@@ -9,9 +9,9 @@ namespace foreshard {
 std::int64_t resident_bytes();
 
 /// Resident memory of this process in bytes, whole pages whoever else has them: `own` holds data, `files` programs and
-/// libraries, which the ranks of a node share.
+/// libraries, of which other processes now have those of `shared_files` too.
 struct ResidentKinds {
-  std::int64_t own = 0, files = 0;
+  std::int64_t own = 0, files = 0, shared_files = 0;
 };
 ResidentKinds resident_kinds();
 
