@@ -119,15 +119,18 @@ std::vector<trace::Event> events_of(const plan::Plan& plan, int steps) {
   return events;
 }
 
-/// What an open trace that has been written to adds to it.
+/// What an open trace adds to it that has been written to as often as one of 200 steps, the most that are recorded
+/// unless asked for.
 std::int64_t trace_bytes(const plan::Settings& settings) {
   const plan::Plan plan =
       plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
   const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
   const std::int64_t before = resident_kinds().own;
   trace::Writer writer(path, {.world_size = 2}, plan, {}, true);
-  for (std::uint32_t rank = 0; rank < 2; ++rank) writer.append(rank, events_of(plan, 20));
-  writer.flush();
+  for (int flush = 0; flush < 10; ++flush) {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) writer.append(rank, events_of(plan, 20));
+    writer.flush();
+  }
   const std::int64_t added = resident_kinds().own - before;
   writer.close();
   std::filesystem::remove(path);
