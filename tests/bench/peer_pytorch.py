@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Foreshard beside PyTorch FSDP1, FSDP2 and compiled FSDP2: two ranks of one thread, gloo, fp32. Run by peer_pytorch.sh.
+"""Foreshard beside PyTorch FSDP1, FSDP2 and compiled FSDP2: two ranks of one thread, gloo, fp32 or bf16. Run by peer_pytorch.sh.
 
 The same model (GPT-2 shape: tied head, biases, GELU tanh, no dropout), the same tokens (a shard written here), the same
 optimizer (AdamW, fused in PyTorch; clip at norm 1), one micro-batch per step. Each round runs every contestant once, in turn;
@@ -95,7 +95,7 @@ def make_model(size: dict):
     return model, Block
 
 
-def shard_model(model, block_type, peer: str):
+def shard_model(model, block_type, peer: str, dtype: str):
     """The sharded model and its gradient clipping."""
     import functools
 
@@ -103,24 +103,26 @@ def shard_model(model, block_type, peer: str):
     from torch.distributed.device_mesh import init_device_mesh
 
     if peer == "fsdp1":
-        from torch.distributed.fsdp import FullyShardedDataParallel
+        from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
+        mixed = MixedPrecision(torch.bfloat16, torch.float32) if dtype == "bf16" else None
         model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({block_type}), use_orig_params=True,
-                                         device_id=torch.device("cpu"))
+                                         device_id=torch.device("cpu"), mixed_precision=mixed)
         return model, functools.partial(model.clip_grad_norm_, 1.0)
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if dtype == "bf16" else MixedPrecisionPolicy()
     mesh = init_device_mesh("cpu", (RANKS,))
     for block in model.blocks:
         if peer == "fsdp2-compiled":
             block.compile()
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+        fully_shard(block, mesh=mesh, mp_policy=policy)
+    fully_shard(model, mesh=mesh, mp_policy=policy)
     return model, lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 
 
-def peer_rank(peer: str, size: dict, tokens_file: str) -> None:
+def peer_rank(peer: str, size: dict, tokens_file: str, dtype: str) -> None:
     """Trains and prints the median step time in seconds as JSON (rank 0)."""
     import time
 
@@ -131,7 +133,7 @@ def peer_rank(peer: str, size: dict, tokens_file: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank, batch, seq = dist.get_rank(), size["batch"], size["seq"]
-    model, clip = shard_model(*make_model(size), peer)
+    model, clip = shard_model(*make_model(size), peer, dtype)
     # By name: FSDP1 shows its shards as flat tensors.
     is_decayed = lambda parameter_name: parameter_name.endswith("weight") and "ln_" not in parameter_name
     decayed = [p for n, p in model.named_parameters() if is_decayed(n)]
@@ -177,7 +179,7 @@ def free_port() -> str:
         return str(s.getsockname()[1])
 
 
-def run_peer(peer: str, name: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict:
+def run_peer(peer: str, name: str, dtype: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict:
     environment = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": str(RANKS),
                                 "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     out, log, cores = folder / "peer.out", folder / "peer.log", sorted(os.sched_getaffinity(0))
@@ -185,20 +187,20 @@ def run_peer(peer: str, name: str, tokens: pathlib.Path, folder: pathlib.Path) -
     with open(out, "w") as stream, open(log, "w") as messages:
         for rank in range(RANKS):
             core = {cores[rank]} if len(cores) >= RANKS else set(cores)
-            ranks.append(subprocess.Popen([sys.executable, __file__, "--rank-of", peer, "--size", name, "--tokens", str(tokens)],
+            ranks.append(subprocess.Popen([sys.executable, __file__, "--rank-of", peer, "--size", name, "--tokens", str(tokens), "--dtype", dtype],
                                           env=environment | {"RANK": str(rank)}, stdout=stream, stderr=messages,
                                           preexec_fn=lambda core=core: os.sched_setaffinity(0, core)))
         resident = max(wait(process, log) for process in ranks)
     return json.loads(out.read_text().splitlines()[-1]) | {"resident_bytes": resident}
 
 
-def run_foreshard(name: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict:
+def run_foreshard(name: str, dtype: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict:
     size, run_dir = SIZES[name], folder / "run"
     shutil.rmtree(run_dir, ignore_errors=True)
     keys = {"model.layers": size["layers"], "model.width": size["width"], "model.heads": size["heads"], "model.vocab_size":
             size["vocab"], "model.max_seq_len": size["seq"], "train.seq_len": size["seq"], "train.local_batch_size": size["batch"],
             "train.steps": size["steps"] + size["warmup"], "data.path": tokens, "run.dir": run_dir, "optimizer.lr": 3e-4,
-            "lr_scheduler.decay": "none", "engine.threads": 1}
+            "lr_scheduler.decay": "none", "engine.threads": 1, "precision.param": dtype}
     command = ["mpirun", "-n", str(RANKS), str(pathlib.Path(os.environ["FORESHARD_BIN"]) / "foreshard-train")]
     log = folder / "foreshard.log"
     with open(log, "w") as messages:
@@ -211,7 +213,7 @@ def run_foreshard(name: str, tokens: pathlib.Path, folder: pathlib.Path) -> dict
             "resident_bytes": resident}
 
 
-def compare(name: str, peers: list[str], rounds: int) -> dict:
+def compare(name: str, dtype: str, peers: list[str], rounds: int) -> dict:
     size, with_foreshard = SIZES[name], (pathlib.Path(os.environ["FORESHARD_BIN"]) / "foreshard-train").exists()
     results = {contestant: [] for contestant in (["foreshard"] if with_foreshard else []) + peers}
     with tempfile.TemporaryDirectory() as scratch:
@@ -219,19 +221,19 @@ def compare(name: str, peers: list[str], rounds: int) -> dict:
         write_tokens(tokens, size)
         for _ in range(rounds):
             for contestant, runs in results.items():
-                runs.append(run_foreshard(name, tokens, pathlib.Path(scratch)) if contestant == "foreshard"
-                            else run_peer(contestant, name, tokens, pathlib.Path(scratch)))
-    return summary(name, results)
+                runs.append(run_foreshard(name, dtype, tokens, pathlib.Path(scratch)) if contestant == "foreshard"
+                            else run_peer(contestant, name, dtype, tokens, pathlib.Path(scratch)))
+    return summary(name, dtype, results)
 
 
-def summary(name: str, results: dict) -> dict:
+def summary(name: str, dtype: str, results: dict) -> dict:
     size, parameters = SIZES[name], parameter_count(SIZES[name])
     median = lambda runs, key: statistics.median(run[key] for run in runs)
     table = {c: {"step_ms": 1e3 * median(runs, "step_s"), "resident_mib": median(runs, "resident_bytes") / 2**20,
                  "tokens_per_s": RANKS * size["batch"] * size["seq"] / median(runs, "step_s"),
                  "gflops_per_rank": gigaflop_per_step(size, parameters) / median(runs, "step_s"),
                  "last_loss": runs[-1]["last_loss"]} for c, runs in results.items()}
-    print(f"\n{name}: {parameters / 1e6:.1f} M parameters, {size['batch'] * size['seq']} tokens per rank, {RANKS} ranks x 1 thread, fp32")
+    print(f"\n{name}: {parameters / 1e6:.1f} M parameters, {size['batch'] * size['seq']} tokens per rank, {RANKS} ranks x 1 thread, {dtype}")
     print(f"{'':16}{'step ms':>10}{'tokens/s':>10}{'GF/rank':>10}{'RSS MiB':>10}{'last loss':>11}")
     for contestant, row in table.items():
         print(f"{contestant:16}{row['step_ms']:10.1f}{row['tokens_per_s']:10.0f}{row['gflops_per_rank']:10.1f}"
@@ -252,15 +254,16 @@ def main() -> None:
     parser.add_argument("--size", default="3m,14m,gpt2", help="comma-separated: " + ", ".join(SIZES))
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--dtype", default="fp32", choices=("fp32", "bf16"), help="bf16: parameters, gathers and products; fp32 shards, reductions")
     parser.add_argument("--json", type=pathlib.Path, help="write all numbers there")
     parser.add_argument("--rank-of", help=argparse.SUPPRESS)
     parser.add_argument("--tokens", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.rank_of:
-        return peer_rank(arguments.rank_of, SIZES[arguments.size], arguments.tokens)
+        return peer_rank(arguments.rank_of, SIZES[arguments.size], arguments.tokens, arguments.dtype)
     if not (pathlib.Path(os.environ["FORESHARD_BIN"]) / "foreshard-train").exists():
         print(f"peer_pytorch: no foreshard-train in {os.environ['FORESHARD_BIN']} (FORESHARD_BIN): PyTorch alone")
-    results = {name: compare(name, arguments.peers.split(","), arguments.rounds) for name in arguments.size.split(",")}
+    results = {name: compare(name, arguments.dtype, arguments.peers.split(","), arguments.rounds) for name in arguments.size.split(",")}
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 

@@ -2,7 +2,7 @@
 # Foreshard beside PyTorch's FSDP on this machine's cores: tokens/s and resident memory, pairs alternated in one run.
 # An optional benchmark: it makes a virtual environment of its own (5 GB) and says so and ends well where torch cannot be had.
 #
-#   tests/bench/peer_pytorch.sh [--size 3m,14m,gpt2] [--rounds 3] [--peers fsdp1,fsdp2,fsdp2-compiled] [--json FILE]
+#   tests/bench/peer_pytorch.sh [--size 3m,14m,gpt2] [--rounds 3] [--peers fsdp1,fsdp2,fsdp2-compiled] [--dtype fp32|bf16] [--json FILE]
 #
 # FORESHARD_PEER_VENV  the virtual environment (default build/peer-venv; made if it is not there)
 # FORESHARD_BIN        where foreshard-train is (default build/default/bin); without it only PyTorch is measured
