@@ -2,7 +2,7 @@
 // the bit where the order of additions is the same.
 #include <gtest/gtest.h>
 
-#include "local_run.hpp"
+#include "expect.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -30,22 +30,6 @@ RunSetup in_float(RunSetup setup) {
   return setup;
 }
 
-void expect_close(const Outcome& a, const Outcome& b, const std::string& what) {
-  ASSERT_EQ(a.losses.size(), b.losses.size());
-  for (std::size_t i = 0; i < a.losses.size(); ++i) {
-    EXPECT_NEAR(a.losses[i], b.losses[i], tolerance * a.losses[i]) << what << " step " << i + 1;
-    EXPECT_NEAR(a.grad_norms[i], b.grad_norms[i], tolerance * a.grad_norms[i]) << what << " step " << i + 1;
-  }
-  EXPECT_LE(distance(a.first_gradients, b.first_gradients), tolerance) << what;
-  EXPECT_LE(distance(a.weights, b.weights), tolerance) << what;
-}
-
-void expect_same_bits(const Outcome& a, const Outcome& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;
-  EXPECT_EQ(a.grad_norms, b.grad_norms) << what;
-  EXPECT_EQ(a.weights, b.weights) << what;
-}
-
 std::string text_of(const Mesh& mesh) {
   return std::to_string(mesh.replicas) + "x" + std::to_string(mesh.outer) + "x" + std::to_string(mesh.inner);
 }
@@ -65,11 +49,12 @@ const Outcome& one_rank() {
 }
 
 TEST(Meshes, EveryFactorisationOfEightEqualsOneRank) {
-  for (const Mesh& mesh : factorisations(8)) expect_close(one_rank(), run(setup_of(mesh)), text_of(mesh));
+  for (const Mesh& mesh : factorisations(8)) expect_close(one_rank(), run(setup_of(mesh)), tolerance, text_of(mesh));
 }
 
 TEST(Meshes, EveryFactorisationOfTwelveEqualsOneRank) {
-  for (const Mesh& mesh : factorisations(12)) expect_close(one_rank(), run(setup_of(mesh, 2)), text_of(mesh));
+  for (const Mesh& mesh : factorisations(12))
+    expect_close(one_rank(), run(setup_of(mesh, 2)), tolerance, text_of(mesh));
 }
 
 TEST(Meshes, EveryFactorisationOfEightHasTheSameBits) {
@@ -89,7 +74,8 @@ class MeshStrategies : public testing::TestWithParam<std::tuple<Keep, Accumulati
 
 TEST_P(MeshStrategies, EqualOneRank) {
   for (const Mesh& mesh : {Mesh{1, 1, 4}, Mesh{2, 1, 4}, Mesh{2, 2, 2}, Mesh{4, 1, 1}, Mesh{2, 1, 1}})
-    if (rows % (mesh.world_size() * micro_batches) == 0) expect_close(one_rank(), run(setup_of(mesh)), text_of(mesh));
+    if (rows % (mesh.world_size() * micro_batches) == 0)
+      expect_close(one_rank(), run(setup_of(mesh)), tolerance, text_of(mesh));
 }
 
 TEST_P(MeshStrategies, WhatIsKeptChangesNoBit) {

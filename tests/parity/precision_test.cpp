@@ -1,7 +1,7 @@
 // Mixed precision: fp32 shards, bf16 or fp16 between. The strategy changes no bit, and losses stay near those of fp32.
 #include <gtest/gtest.h>
 
-#include "local_run.hpp"
+#include "expect.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -19,12 +19,6 @@ RunSetup setup_of(const Mesh& mesh, const Precision& precision, int micro_batche
   setup.settings.schedule.precision = precision;
   setup.batch = [](std::int64_t step) { return formula_batch(rows, seq, model_of_three.vocab_size, step % 3, 5); };
   return setup;
-}
-
-void expect_same_bits(const Outcome& a, const Outcome& b) {
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.grad_norms, b.grad_norms);
-  EXPECT_EQ(a.weights, b.weights);
 }
 
 /// Relative to the loss: the rounding of bf16 is 2⁻⁸ a number, of fp16 2⁻¹¹, and averages over many.

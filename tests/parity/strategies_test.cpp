@@ -1,7 +1,7 @@
 // Sharded training against one rank that has the whole batch: reference kernels in double, ten steps.
 #include <gtest/gtest.h>
 
-#include "local_run.hpp"
+#include "expect.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -15,23 +15,6 @@ RunSetup setup_of(const plan::Mesh& mesh, int micro_batches = 1, const model::Gp
   RunSetup setup{.settings = settings_of(model, seq, rows, mesh, micro_batches)};
   setup.batch = [vocab = model.vocab_size](std::int64_t step) { return formula_batch(rows, seq, vocab, step, 5); };
   return setup;
-}
-
-void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
-  ASSERT_EQ(a.losses.size(), b.losses.size());
-  for (std::size_t i = 0; i < a.losses.size(); ++i) {
-    EXPECT_NEAR(a.losses[i], b.losses[i], tolerance * a.losses[i]) << "step " << i + 1;
-    EXPECT_NEAR(a.grad_norms[i], b.grad_norms[i], tolerance * a.grad_norms[i]) << "step " << i + 1;
-  }
-  EXPECT_LE(distance(a.first_gradients, b.first_gradients), tolerance);
-  EXPECT_LE(distance(a.weights, b.weights), tolerance);
-}
-
-void expect_same_bits(const Outcome& a, const Outcome& b) {
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.grad_norms, b.grad_norms);
-  EXPECT_EQ(a.first_gradients, b.first_gradients);
-  EXPECT_EQ(a.weights, b.weights);
 }
 
 const Outcome& one_rank() {
