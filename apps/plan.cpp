@@ -33,7 +33,7 @@ Config keys() {
                  "checkpoint."});
   config.add("json", false, "print one JSON object");
   config.add("order", false, "print the order of collectives and compute of the steady step");
-  config.add("step", 0, "with --order: which step, 1 = the first; 0 = the steady one (in this runtime they are alike)",
+  config.add("step", 0, "which step, 1 = the first; they differ where some leave parameters out; 0 = one that uses all",
              {.min = 0});
   config.add("print-plan", false, "print every op of the plan");
   config.add("trace", "", "write the predicted step to this file, as HDF5");
@@ -75,13 +75,17 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::P
   write_trace(config, argc, argv, prediction, plan);
 }
 
+plan::Plan plan_of(const plan::Settings& settings, std::int64_t step) {
+  const plan::LeftOut what = settings.partial.kinds()[step > 0 ? settings.partial.kind_of(step) : 0];
+  return plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule_of(what));
+}
+
 int run(int argc, char** argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
   const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
-  const plan::Plan plan =
-      plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
+  const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
   if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
   if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
   if (!config.get<bool>("order") && !config.get<bool>("print-plan")) print_prediction(config, argc, argv, plan);

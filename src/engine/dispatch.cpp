@@ -198,8 +198,7 @@ StepSums Dispatch::sums(const Op& op, const exec::StepContext& context) {
 void Dispatch::update(const Op& op, const exec::StepContext& context) {
   const StepSums step = sums(op, context);
   if (!step.finite()) return;
-  kernels::Update update{.step = context.update,
-                         .beta1 = context.beta1,
+  kernels::Update update{.beta1 = context.beta1,
                          .beta2 = context.beta2,
                          .epsilon = context.epsilon,
                          .grad_scale = step.gradient_scale(context.max_norm, context.loss_scale),
@@ -207,9 +206,10 @@ void Dispatch::update(const Op& op, const exec::StepContext& context) {
                          .momentum = context.momentum,
                          .nesterov = context.nesterov};
   for (const plan::ShardPart& part : plan::parts_of_shard(plan_.units[op.unit.value], rank_)) {
-    if (!part.piece->trainable) continue;
+    if (!part.piece->updated()) continue;
     const exec::ParameterRule& rule = context.rules[part.piece->parameter.value];
     update.count = part.count;
+    update.step = rule.update;
     update.learning_rate = context.learning_rate * rule.learning_rate_scale;
     update.weight_decay = rule.weight_decay;
     update_piece(op, update, part.at);

@@ -71,7 +71,7 @@ std::vector<std::size_t> late_ranks(std::span<const Watched> ranks, double silen
 }
 
 std::string work_text(const Sighting& rank, const WatchedPlans& plans) {
-  const plan::Plan& plan = rank.step > 0 ? *plans.training : *plans.evaluation;
+  const plan::Plan& plan = plans(rank.step);
   if (rank.ops_ended() == 0 && !rank.running)
     return fmt::format("before the first step{}", rank.pausing ? ", starting" : "");
   std::string text = fmt::format("{}{}",

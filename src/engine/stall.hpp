@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,11 +16,8 @@ struct Watched {
   double silent_s = 0;  ///< since its watchdog last gave a sign of life
 };
 
-/// The plans whose ops a pulse names.
-struct WatchedPlans {
-  const plan::Plan* training = nullptr;
-  const plan::Plan* evaluation = nullptr;
-};
+/// The plan whose ops the pulse of a step names; of an evaluation for step 0.
+using WatchedPlans = std::function<const plan::Plan&(std::int64_t step)>;
 
 /// Positions of the ranks that hold up the others: those whose process has been silent for `silent_s`; if there are
 /// none, those that have ended fewer ops than others. All ranks issue the same ops in the same order, and whoever can

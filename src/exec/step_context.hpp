@@ -8,12 +8,12 @@ namespace foreshard::exec {
 struct ParameterRule {
   double learning_rate_scale = 1;
   double weight_decay = 0;
+  std::int64_t update = 1;  ///< counted from 1 without steps that left it out or were skipped; for bias corrections
 };
 
 /// What varies from step to step. Ops read it; the plan does not change.
 struct StepContext {
   std::int64_t step = 1;          ///< counted from 1
-  std::int64_t update = 1;        ///< counted from 1 without the steps that were skipped; for bias corrections
   std::uint64_t dropout_key = 0;  ///< differs by step and rank
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0;
   bool nesterov = false;

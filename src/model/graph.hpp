@@ -40,7 +40,9 @@ struct Parameter {
   TensorId value;               ///< the tensor that forward reads
   DType gradient = DType::f32;  ///< the type its gradient has until it is reduced
   bool trainable = true;        ///< else it has no gradient and no optimizer state
+  bool idle = false;            ///< trainable, but without a gradient in the steps that this graph is of
   std::int64_t elements() const;
+  bool has_gradient() const { return trainable && !idle; }
 };
 
 /// One computation. `outputs` that are parameter gradients are added to if `accumulate` is set, else overwritten.

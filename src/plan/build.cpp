@@ -23,7 +23,8 @@ Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOpt
   expect_supported(mesh, options);
   const model::Graph wrapped = wrap(forward, options.wrap);
   const ScheduleOptions resolved = with_overrides(options, wrapped);
-  const model::Graph graph = lower(recompute(differentiate(set_types(wrapped, mesh, resolved)), options.recompute));
+  const model::Graph used = set_types(leave_out(wrapped, options.left_out), mesh, resolved);
+  const model::Graph graph = lower(recompute(differentiate(used), options.recompute));
   Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, resolved);
   place(plan);
   return plan;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "model/graph.hpp"
+#include "plan/leave_out.hpp"
 #include "plan/plan.hpp"
 #include "plan/wrap.hpp"
 
@@ -41,6 +42,7 @@ struct Offload {
 /// How the step is overlapped and how much of it may be in memory at once.
 struct ScheduleOptions {
   Wrap wrap;
+  LeftOut left_out;
   Keep keep = Keep::visit;
   std::vector<Keep> keep_of_unit;  ///< by unit, instead of `keep`; may be shorter than there are units. `build_plan`
                                    ///< fills it where `wrap` has overrides.

@@ -30,7 +30,8 @@ class Differentiator {
 
  private:
   void find_needed() {
-    for (const model::Parameter& parameter : graph_.parameters) needed_[parameter.value.value] = parameter.trainable;
+    for (const model::Parameter& parameter : graph_.parameters)
+      needed_[parameter.value.value] = parameter.has_gradient();
     for (const Operator& op : graph_.operators)
       if (std::ranges::any_of(op.inputs, [&](TensorId input) { return needs(input); }))
         for (const TensorId output : op.outputs) needed_[output.value] = true;

@@ -17,7 +17,7 @@ std::vector<std::int64_t> whole_bytes(const Plan& plan, const Offload& offload) 
   std::vector<std::int64_t> bytes;
   for (const FlatParameter& unit : plan.units) {
     const bool gathered = offload.parameters || unit.shard_degree > 1 || unit.gathered != plan.dtype;
-    bytes.push_back(gathered ? unit.padded_elements * size_bytes(unit.gathered) : 0);
+    bytes.push_back(gathered && unit.used ? unit.padded_elements * size_bytes(unit.gathered) : 0);
   }
   return bytes;
 }

@@ -28,6 +28,8 @@ std::string_view name_of(Segment::Name name) {
 }
 
 int Plan::norm_words() const { return std::isinf(norm_power) ? mesh.shard_degree() : exact_sum_words; }
+bool FlatParameter::has_gradient() const { return std::ranges::any_of(pieces, &FlatPiece::updated); }
+
 std::vector<FlatRange> FlatParameter::ranges() const {
   std::vector<FlatRange> found;
   for (const FlatRange& range : {trainable, frozen})

@@ -15,6 +15,8 @@ struct FlatPiece {
   model::ParameterId parameter;
   std::int64_t offset = 0, elements = 0;
   bool trainable = true;
+  bool idle = false;  ///< trainable, but without a gradient in this plan
+  bool updated() const { return trainable && !idle; }
 };
 
 /// Consecutive pieces that are sharded for themselves, padded with zeros so that all shards are equal multiples of 64
@@ -33,6 +35,7 @@ struct FlatParameter {
   std::int64_t padded_elements = 0;  ///< shard_elements × shard_degree
   std::int64_t shard_elements = 0;
   int shard_degree = 1;  ///< the mesh's, or 1 for a unit that every rank holds whole
+  bool used = true;      ///< some operator reads it
   FlatRange trainable, frozen;
   DType gathered = DType::f32;  ///< type of the whole parameters and of what is computed with them
   DType reduced = DType::f32;   ///< type of the whole gradient; shards have the plan's type
@@ -44,6 +47,8 @@ struct FlatParameter {
   std::int64_t shard_of(std::int64_t elements_of_whole) const { return elements_of_whole / shard_degree; }
   /// The ranges that are not empty.
   std::vector<FlatRange> ranges() const;
+  /// Some of it has a gradient in this plan.
+  bool has_gradient() const;
 };
 
 /// Where some elements of a parameter lie in a rank's shard.

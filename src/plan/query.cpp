@@ -76,6 +76,13 @@ bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b) {
   return !order.precedes(a, b) && !order.precedes(b, a);
 }
 
+double compute_flops(const Plan& plan) {
+  double flops = 0;
+  for (const Segment& segment : plan.segments)
+    for (const Op& op : plan.ops_of(segment)) flops += plan.times(segment) * op.cost.flops;
+  return flops;
+}
+
 ArenaRange longest_transient_range(const Plan& plan) {
   std::map<std::int64_t, std::int64_t> taken{{plan.arena_bytes, plan.arena_bytes}};  // begin -> end
   for (const Buffer& buffer : plan.buffers)

@@ -24,6 +24,9 @@ VisitOps find_visit(const Plan& plan, const Segment& segment, UnitId unit, Phase
 /// True if some timing that lanes and waits permit runs the two ops of a segment at the same time.
 bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b);
 
+/// FLOPs of a step's ops on one rank.
+double compute_flops(const Plan& plan);
+
 /// A range of the device arena's bytes.
 struct ArenaRange {
   std::int64_t offset_bytes = 0, size_bytes = 0;

@@ -42,14 +42,31 @@ void Reductions::add_waits(const Visit& visit, std::vector<Wait>& waits) const {
   if (reduce.valid()) waits.push_back(after(reduce));
 }
 
-bool Reductions::begin_gradient(UnitId unit) {
+std::vector<FlatRange> Reductions::begin_gradient(UnitId unit) {
   OfUnit& of = of_unit_[unit.value];
-  if (!unsharded_ || std::exchange(of.begun, true)) return false;
+  if (std::exchange(of.begun, true)) return {};
+  const std::int64_t size_of_all = flat(unit).trainable.padded_elements * size_bytes(flat(unit).reduced);
+  if (unsharded_ && !of.unsharded.valid())
+    of.unsharded = build_.buffer(size_of_all, MemoryClass::unsharded_gradients, unit);
+  return adds_to_gradients() ? std::vector<FlatRange>() : unwritten(unit);
+}
+
+/// Padding of what is not a buffer of its own has been zero since the beginning.
+std::vector<FlatRange> Reductions::unwritten(UnitId unit) const {
+  std::vector<FlatRange> ranges;
   const FlatRange& trained = flat(unit).trainable;
-  if (!of.unsharded.valid())
-    of.unsharded =
-        build_.buffer(trained.padded_elements * size_bytes(flat(unit).reduced), MemoryClass::unsharded_gradients, unit);
-  return trained.padded_elements > trained.elements && !adds_to_gradients();
+  const auto add = [&](std::int64_t first, std::int64_t elements) {
+    const bool continues = !ranges.empty() && ranges.back().first + ranges.back().elements == first;
+    if (elements == 0) return;
+    if (continues)
+      ranges.back().elements += elements;
+    else
+      ranges.push_back({.first = first, .elements = elements});
+  };
+  for (const FlatPiece& piece : flat(unit).pieces)
+    if (piece.trainable && piece.idle) add(piece.offset, piece.elements);
+  if (unsharded_) add(trained.elements, trained.padded_elements - trained.elements);
+  return ranges;
 }
 
 /// Who holds the same part of a unit.

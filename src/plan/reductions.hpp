@@ -32,9 +32,9 @@ class Reductions {
   /// Adds what the first compute op of a backward visit waits for.
   void add_waits(const Visit& visit, std::vector<Wait>& waits) const;
 
-  /// Before the first op that writes a unit's gradient. True if its padding has to be zeroed: it is summed, squared
-  /// and updated with the rest.
-  bool begin_gradient(UnitId unit);
+  /// Before the first op that writes a unit's gradient. The elements of it that backward does not write and that have
+  /// to be zeroed, since they are summed and squared with the rest: what is idle, and padding.
+  std::vector<FlatRange> begin_gradient(UnitId unit);
 
   /// After the last op that writes the gradient of `unit`, which is in `visit`.
   void reduce(UnitId unit, const Visit& visit, OpId last_compute);
@@ -54,6 +54,7 @@ class Reductions {
   }
   bool adds_to_result(UnitId unit) const { return offloads() ? completes_sums(unit) : adds_to_shard(); }
   std::int64_t shard_elements(UnitId unit) const { return flat(unit).shard_of(flat(unit).trainable.padded_elements); }
+  std::vector<FlatRange> unwritten(UnitId unit) const;
   BufferId result_of(UnitId unit);
   BufferId scattered_to(UnitId unit);
   DType type_of(UnitId unit, BufferId buffer);

@@ -95,15 +95,15 @@ class Scheduler {
   void begin_backward(const Visit& visit) {
     reductions_.add_waits(visit, waits_);
     for (const UnitId unit : visit.begins)
-      if (reductions_.begin_gradient(unit)) zero_padding(unit);
+      for (const FlatRange& unwritten : reductions_.begin_gradient(unit)) zero(unit, unwritten);
   }
 
-  void zero_padding(UnitId unit) {
+  void zero(UnitId unit, const FlatRange& range) {
     const FlatParameter& f = build_.plan.units[unit.value];
-    const std::int64_t end = f.trainable.elements, padding = f.trainable.padded_elements - end;
     inputs_.clear();
-    outputs_ = {Builder::words(reductions_.gradients_of(unit), padding, f.reduced, true, end)};
-    issue_compute({.kind = OpKind::zero_fill, .phase = Phase::backward, .unit = unit, .sizes = {.rows = padding}});
+    outputs_ = {Builder::words(reductions_.gradients_of(unit), range.elements, f.reduced, true, range.first)};
+    issue_compute(
+        {.kind = OpKind::zero_fill, .phase = Phase::backward, .unit = unit, .sizes = {.rows = range.elements}});
   }
 
   void compute(const Operator& op, const Visit& visit) {

@@ -73,11 +73,11 @@ OpId update(Builder& build, OpKind kind, const FlatParameter& flat, UnitId unit,
                   std::span(outputs).first(1 + static_cast<std::size_t>(model::moment_count(kind))), waits);
 }
 
-/// Units with a gradient, in the order in which reductions end.
+/// Units with a gradient in this plan, in the order in which reductions end.
 std::vector<UnitId> trained_units(const Builder& build) {
   std::vector<UnitId> units;
   for (std::uint32_t unit = build.unit_count(); unit-- > 0;)
-    if (build.plan.units[unit].trainable.elements > 0) units.push_back({unit});
+    if (build.plan.units[unit].has_gradient()) units.push_back({unit});
   return units;
 }
 

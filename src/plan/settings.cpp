@@ -94,8 +94,11 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule.update = read_optimizer(config, problems);
   settings.schedule.norm_power = read_norm_power(config);
   settings.schedule.micro_batches = read_micro_batches(config, settings.batch.batch, world_size, problems);
-  settings.schedule.wrap = read_units(config, problems);
-  if (problems.empty()) problems = plan::problems(model::build_gpt(settings.model, {1, 1}), settings.schedule.wrap);
+  Units units = read_units(config, problems);
+  settings.schedule.wrap = std::move(units.wrap);
+  settings.partial = std::move(units.partial);
+  if (problems.empty())
+    problems = plan::problems(model::build_gpt(settings.model, {1, 1}), settings.schedule.wrap, settings.partial);
   if (problems.empty()) return settings;
   throw InputError(ExitCode::usage,
                    numbered(fmt::format("{} problems on {} rank(s):", problems.size(), world_size), problems));

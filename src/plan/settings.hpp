@@ -13,7 +13,14 @@ struct Settings {
   model::BatchShape batch;  ///< one micro-batch of one rank
   Mesh mesh;
   ScheduleOptions schedule;  ///< micro_batches included
+  PartialSteps partial;      ///< each kind of step has a plan of its own
 
+  /// The schedule of steps of a kind.
+  ScheduleOptions schedule_of(const LeftOut& what) const {
+    ScheduleOptions of_kind = schedule;
+    of_kind.left_out = what;
+    return of_kind;
+  }
   /// Sequences of one optimizer step over all ranks.
   std::int64_t global_batch() const { return batch.batch * schedule.micro_batches * mesh.world_size(); }
   /// Tokens of one optimizer step over all ranks.

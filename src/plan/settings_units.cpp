@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -108,6 +109,13 @@ void add_unit_keys(Config& config) {
   config.add("units.policy", "block",
              fmt::format("what is gathered and reduced together: {}; leftovers belong to the root", policy_forms));
   config.add("units.frozen", "", "parameters that are not trained: globs of names, separated by commas");
+  config.add("units.frozen_steps", 0, "units.frozen are frozen for so many steps and trained from then on; 0 = always",
+             {.unit = "steps", .min = 0});
+  config.add(
+      "units.skip", "",
+      "blocks that some steps leave out, what goes into them coming out unchanged: globs of modules such as h.3, "
+      "separated by commas");
+  config.add("units.skip_every", 2, "units.skip are left out of every n-th step", {.unit = "steps", .min = 2});
   config.add("units.ignored", "",
              "parameters that are not sharded but held whole by every rank: globs of names, separated by commas");
   config.add(
@@ -117,14 +125,19 @@ void add_unit_keys(Config& config) {
                   fmt::join(names_of(choices, &Choice::strategy), ", ")));
 }
 
-Wrap read_units(const Config& config, Problems& problems) {
-  Wrap wrap;
+Units read_units(const Config& config, Problems& problems) {
+  Units units;
+  Wrap& wrap = units.wrap;
   read_policy(config, wrap, problems);
   wrap.frozen = words(config.get<std::string>("units.frozen"), ',');
   wrap.ignored = words(config.get<std::string>("units.ignored"), ',');
   for (const std::string& text : words(config.get<std::string>("units.override"), ';'))
     read_override(text, wrap, problems);
-  return wrap;
+  units.partial = {.blocks = words(config.get<std::string>("units.skip"), ','),
+                   .every = config.get<std::int64_t>("units.skip_every"),
+                   .frozen_steps = config.get<std::int64_t>("units.frozen_steps")};
+  if (units.partial.frozen_steps > 0) std::swap(units.partial.frozen, wrap.frozen);
+  return units;
 }
 
 }  // namespace foreshard::plan

@@ -25,7 +25,7 @@ FlatRange append(FlatParameter& flat, const model::Graph& graph, const model::Un
     if (parameter.trainable != trainable) continue;
     flat.gathered = graph[parameter.value].dtype;
     flat.reduced = parameter.gradient;
-    flat.pieces.push_back({id, range.first + range.elements, parameter.elements(), trainable});
+    flat.pieces.push_back({id, range.first + range.elements, parameter.elements(), trainable, parameter.idle});
     range.elements += parameter.elements();
   }
   const std::int64_t shard =
@@ -34,6 +34,15 @@ FlatRange append(FlatParameter& flat, const model::Graph& graph, const model::Un
   flat.elements += range.elements;
   flat.padded_elements += range.padded_elements;
   return range;
+}
+
+/// By parameter, whether an operator reads it.
+std::vector<bool> read_parameters(const model::Graph& graph) {
+  std::vector<bool> read(graph.parameters.size());
+  for (const model::Operator& op : graph.operators)
+    for (const model::TensorId id : op.inputs)
+      if (id.valid() && graph[id].role == model::Role::parameter) read[graph[id].parameter.value] = true;
+  return read;
 }
 
 FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int shard_degree) {
@@ -50,7 +59,11 @@ FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int sh
 std::vector<FlatParameter> shard(const model::Graph& graph, int shard_degree) {
   std::vector<FlatParameter> units;
   units.reserve(graph.units.size());
-  for (const model::Unit& unit : graph.units) units.push_back(flatten(graph, unit, shard_degree));
+  const std::vector<bool> read = read_parameters(graph);
+  for (const model::Unit& unit : graph.units) {
+    units.push_back(flatten(graph, unit, shard_degree));
+    units.back().used = std::ranges::any_of(unit.parameters, [&](model::ParameterId id) { return read[id.value]; });
+  }
   return units;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/graph.hpp"
+#include "plan/partial_steps.hpp"
 
 namespace foreshard::plan {
 
@@ -45,7 +46,8 @@ model::Graph wrap(const model::Graph& forward, const Wrap& how);
 /// By unit of a wrapped graph, how long it is kept; `otherwise` where no override says.
 std::vector<Keep> keeps(const model::Graph& wrapped, const Wrap& how, Keep otherwise);
 
-/// What in `how` does not fit the model, each a line for the user that names the key; empty if it can be wrapped.
-std::vector<std::string> problems(const model::Graph& forward, const Wrap& how);
+/// What in `how`, or in what some steps leave out, does not fit the model, each a line for the user that names the key;
+/// empty if it can be wrapped.
+std::vector<std::string> problems(const model::Graph& forward, const Wrap& how, const PartialSteps& steps = {});
 
 }  // namespace foreshard::plan

@@ -43,6 +43,13 @@ Names parameter_names(const Graph& graph) {
   return names;
 }
 
+Names block_names(const Graph& graph) {
+  Names names;
+  for (const std::string& module : graph.modules)
+    if (class_of(module) == "block") names.push_back(module);
+  return names;
+}
+
 Names unit_names(const Graph& graph) {
   Names names;
   for (const model::Unit& unit : graph.units) names.push_back(unit.name);
@@ -55,18 +62,29 @@ void check_glob(std::string_view key, const std::string& glob, const Names& name
                                  glob, names.front(), names.back(), did_you_mean(glob, std::span(names))));
 }
 
+/// Every kind of step trains something.
+void check_trained(const Graph& wrapped, const Wrap& how, const PartialSteps& steps, Names& problems) {
+  for (const LeftOut& what : steps.kinds()) {
+    if (std::ranges::any_of(leave_out(wrapped, what).parameters, &model::Parameter::has_gradient)) continue;
+    return problems.push_back(
+        fmt::format("units.frozen = {}: nothing is left to train{}; freeze fewer of the {} parameters",
+                    fmt::join(how.frozen.empty() ? what.frozen : how.frozen, ","),
+                    what == LeftOut{} ? "" : " in steps that leave something out", wrapped.parameters.size()));
+  }
+}
+
 }  // namespace
 
-Names problems(const Graph& forward, const Wrap& how) {
+Names problems(const Graph& forward, const Wrap& how, const PartialSteps& steps) {
   Names problems, names = parameter_names(forward);
   check_modules(forward, how, problems);
   for (const std::string& glob : how.frozen) check_glob("units.frozen", glob, names, problems);
+  for (const std::string& glob : steps.frozen) check_glob("units.frozen", glob, names, problems);
   for (const std::string& glob : how.ignored) check_glob("units.ignored", glob, names, problems);
+  for (const std::string& glob : steps.blocks) check_glob("units.skip", glob, block_names(forward), problems);
   if (!problems.empty()) return problems;
   const Graph wrapped = wrap(forward, how);
-  if (std::ranges::none_of(wrapped.parameters, &model::Parameter::trainable))
-    problems.push_back(fmt::format("units.frozen = {}: nothing is left to train; freeze fewer of the {} parameters",
-                                   fmt::join(how.frozen, ","), names.size()));
+  check_trained(wrapped, how, steps, problems);
   for (std::string& unit : unit_names(wrapped)) names.push_back(std::move(unit));
   for (const Wrap::Override& override : how.overrides) check_glob("units.override", override.glob, names, problems);
   return problems;

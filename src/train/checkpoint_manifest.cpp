@@ -69,6 +69,14 @@ Json unit_facts(const plan::Plan& plan) {
   return units;
 }
 
+/// Which steps count for which parameter.
+Json partial_facts(const plan::PartialSteps& steps) {
+  Json facts = Json::object();
+  if (!steps.blocks.empty()) facts["skip"] = {{"blocks", steps.blocks}, {"every", steps.every}};
+  if (!steps.frozen.empty()) facts["frozen"] = {{"parameters", steps.frozen}, {"steps", steps.frozen_steps}};
+  return facts;
+}
+
 Json state_facts(const plan::Plan& plan) {
   Json bytes = Json::object();
   for (const StateBuffer& state : state_of(plan)) bytes[state.name] = plan.buffers[state.buffer.value].size_bytes;
@@ -127,6 +135,7 @@ Json layout_of(const plan::Settings& settings, const plan::Plan& plan, const std
           {"optimizer", {{"name", optimizer}}},
           {"train", {{"seed", seed}, {"seq_len", settings.batch.seq}, {"global_batch_size", settings.global_batch()}}},
           {"units", unit_facts(plan)},
+          {"partial_steps", partial_facts(settings.partial)},
           {"state_bytes", state_facts(plan)}};
 }
 

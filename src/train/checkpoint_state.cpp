@@ -66,10 +66,20 @@ std::vector<StateBuffer> state_of(const plan::Plan& plan) {
   return state;
 }
 
+namespace {
+
+std::string skipped_name(std::size_t kind) {
+  return kind == 0 ? "skipped_steps" : fmt::format("skipped_steps.{}", kind);
+}
+
+}  // namespace
+
 std::map<std::string, double> scalars_of(const UpdateState& state) {
-  return {{"skipped_steps", static_cast<double>(state.skipped_steps)},
-          {"loss_scale", state.scaler.scale},
-          {"loss_scale_finite_steps", static_cast<double>(state.scaler.finite_steps)}};
+  std::map<std::string, double> scalars{{"loss_scale", state.scaler.scale},
+                                        {"loss_scale_finite_steps", static_cast<double>(state.scaler.finite_steps)}};
+  for (std::size_t kind = 0; kind < state.skipped_steps.size(); ++kind)
+    scalars[skipped_name(kind)] = static_cast<double>(state.skipped_steps[kind]);
+  return scalars;
 }
 
 UpdateState update_state_of(const std::map<std::string, double>& scalars) {
@@ -77,8 +87,11 @@ UpdateState update_state_of(const std::map<std::string, double>& scalars) {
     const auto found = scalars.find(name);
     return found == scalars.end() ? absent : found->second;
   };
-  return {static_cast<std::int64_t>(value("skipped_steps", 0)),
-          {value("loss_scale", 1), static_cast<std::int64_t>(value("loss_scale_finite_steps", 0))}};
+  UpdateState state{.scaler = {value("loss_scale", 1), static_cast<std::int64_t>(value("loss_scale_finite_steps", 0))}};
+  state.skipped_steps[0] = static_cast<std::int64_t>(value("skipped_steps", 0));
+  for (std::size_t kind = 1; scalars.contains(skipped_name(kind)); ++kind)
+    state.skipped_steps.push_back(static_cast<std::int64_t>(scalars.at(skipped_name(kind))));
+  return state;
 }
 
 std::string state_file_name(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }

@@ -28,7 +28,7 @@ struct Findings {
 template <class T>
 void search(const plan::FlatParameter& flat, int rank, const T* shard, std::vector<GradientFault>& found) {
   for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
-    if (!part.piece->trainable) continue;
+    if (!part.piece->updated()) continue;
     const T* const begin = shard + part.at;
     const T* const bad = std::find_if(begin, begin + part.count, [](T value) { return !std::isfinite(value); });
     if (bad == begin + part.count) continue;
@@ -36,9 +36,9 @@ void search(const plan::FlatParameter& flat, int rank, const T* shard, std::vect
   }
 }
 
-std::vector<GradientFault> gradient_faults(TrainingRank& rank, int index) {
+std::vector<GradientFault> gradient_faults(TrainingRank& rank, std::int64_t step, int index) {
   std::vector<GradientFault> found;
-  const plan::Plan& plan = rank.plan();
+  const plan::Plan& plan = rank.plan_of(step);
   for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit) {
     const void* shard = rank.gradient_shard(unit);
     plan.dtype == DType::f64 ? search(plan.units[unit], index, static_cast<const double*>(shard), found)
@@ -104,9 +104,11 @@ std::string gradient_text(const std::vector<Findings>& all, const model::Graph& 
 
 }  // namespace
 
-std::string explain_nonfinite(comm::Communicator& communicator, TrainingRank& rank, const Batch& batch) {
+std::string explain_nonfinite(comm::Communicator& communicator, TrainingRank& rank, std::int64_t step,
+                              const Batch& batch) {
   const int index = communicator.rank();
-  const auto gathered = communicator.gather(packed({loss_fault(rank, index, batch), gradient_faults(rank, index)}));
+  const auto gathered =
+      communicator.gather(packed({loss_fault(rank, index, batch), gradient_faults(rank, step, index)}));
   if (gathered.empty()) return "";
   std::vector<Findings> all;
   for (const auto& bytes : gathered) all.push_back(unpacked(bytes));

@@ -12,6 +12,7 @@
 #include "base/process_memory.hpp"
 #include "base/units.hpp"
 #include "plan/print.hpp"
+#include "plan/query.hpp"
 #include "train/agreement.hpp"
 #include "train/hosts.hpp"
 #include "train/nonfinite.hpp"
@@ -94,8 +95,9 @@ void Trainer::watch(std::function<void(std::exception_ptr)> on_failure) {
     record_failure("stalled", ExitCode::stalled);
     on_failure(stall);
   };
-  watchdog_.emplace(pulses_, engine::WatchedPlans{&rank_->plan(), &rank_->evaluation_plan()},
-                    engine::WatchdogOptions{std::chrono::duration<double>(settings_.watchdog_s), on_stall});
+  watchdog_.emplace(
+      pulses_, [this](std::int64_t step) -> const plan::Plan& { return rank_->plan_of(step); },
+      engine::WatchdogOptions{std::chrono::duration<double>(settings_.watchdog_s), on_stall});
 }
 
 void Trainer::open_run(std::vector<std::string> command_line) {
@@ -180,19 +182,18 @@ void Trainer::step(std::int64_t step) {
   data_->read(step, batch_);
   const double data_s = static_cast<double>(now_ns() - data_began_ns) * 1e-9;
   const comm::Counters before = communicator_.counters();
-  const bool traced = trace_ && step >= settings_.trace_first && step <= settings_.trace_last;
   const double loss_scale = rank_->scaler().scale();
   const StepResult result =
-      rank_->step(step, learning_rate(settings_.schedule, step), batch_, traced ? &recorder_ : nullptr);
-  count_collectives(before);
-  if (traced) {
+      rank_->step(step, learning_rate(settings_.schedule, step), batch_, is_traced(step) ? &recorder_ : nullptr);
+  if (is_whole(step)) count_collectives(before);
+  if (is_traced(step)) {
     std::vector<trace::Event> events = recorder_.take();
     totals_ = trace::totals_of(events, rank_->plan(), result.duration_ns);
     if (step > first_step_) exposed_s_.push_back(totals_.exposed_ns * 1e-9);
     trace_->add(step, result, rank_->plan().micro_batch_tokens * rank_->plan().micro_batches, std::move(events),
                 rank_->arena());
   }
-  if (step > first_step_ || settings_.steps == first_step_)
+  if (is_whole(step) && (step > first_step_ || settings_.steps == first_step_))
     step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
   judge(step, result, loss_scale);
   if (leads()) report(metrics_of(step, result, data_s));
@@ -202,11 +203,18 @@ void Trainer::step(std::int64_t step) {
     trace_->flush();
 }
 
+bool Trainer::is_whole(std::int64_t step) const { return rank_->plans().kind_of(step) == 0; }
+
+/// A trace is of one plan.
+bool Trainer::is_traced(std::int64_t step) const {
+  return trace_ && is_whole(step) && step >= settings_.trace_first && step <= settings_.trace_last;
+}
+
 /// All ranks have the same verdict, so all come here together.
 void Trainer::judge(std::int64_t step, const StepResult& result, double loss_scale) {
   if (result.finite) return;
   if (rank_->scaler().dynamic() && std::isfinite(result.loss)) return note_overflow(step, loss_scale);
-  const std::string findings = explain_nonfinite(communicator_, *rank_, batch_);
+  const std::string findings = explain_nonfinite(communicator_, *rank_, step, batch_);
   if (!settings_.skip_nonfinite) stop(step, result, findings);
   if (leads()) log_warn("step {}: skipped, nothing was updated: {}", step, findings);
 }
@@ -238,6 +246,11 @@ double Trainer::flops_per_step() const {
   return per_token * static_cast<double>(rank_->plan().micro_batch_tokens * rank_->plan().micro_batches);
 }
 
+/// Of the whole model's work, what a step does.
+double Trainer::share_of_work(std::int64_t step) const {
+  return is_whole(step) ? 1 : plan::compute_flops(rank_->plan_of(step)) / plan::compute_flops(rank_->plan());
+}
+
 StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, double data_s) const {
   const double step_s = static_cast<double>(result.duration_ns) * 1e-9;
   const auto tokens = static_cast<double>(plan_settings_.step_tokens());
@@ -247,17 +260,17 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
                 .loss = result.loss,
                 .grad_norm = result.grad_norm};
   m.lr = learning_rate(settings_.schedule, step);
-  m.skipped_steps = rank_->update_state().skipped_steps;
+  m.skipped_steps = rank_->skipped_steps();
   m.tokens_seen = step * plan_settings_.step_tokens();
   m.step_s = step_s;
   m.tps_global = tokens / step_s;
   m.tps_device = m.tps_global / communicator_.size();
-  m.tflops_device = flops_per_step() / step_s * 1e-12;
+  m.tflops_device = flops_per_step() * share_of_work(step) / step_s * 1e-12;
   m.mem_active_peak_bytes = static_cast<double>(rank_->arena().high_water_bytes());
   m.mem_reserved_peak_bytes = static_cast<double>(rank_->arena().size_bytes());
   m.data_s = data_s;
   m.warmup = step == first_step_;
-  if (trace_ && step >= settings_.trace_first && step <= settings_.trace_last) {
+  if (is_traced(step)) {
     m.compute_s = totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::compute)] * 1e-9;
     m.comm_s = (totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::gather)] +
                 totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::reduce)] +
@@ -352,7 +365,7 @@ void Trainer::finish(std::int64_t last_step) {
   if (!leads()) return;
   RunRecord& r = *record_;
   add_results(r, rank_->plan(), s);
-  r["skipped_steps"] = rank_->update_state().skipped_steps;
+  r["skipped_steps"] = rank_->skipped_steps();
   r["transport"] = communicator_.transport();
   r["kernel_choices"] = kernel_choices_;
   last_step < settings_.steps ? r.finish(fmt::format("stopped by SIGUSR1 after step {}, checkpoint saved", last_step),

@@ -46,6 +46,8 @@ class Trainer {
   void open_trace(const std::string& command_line);
   void introduce() const;
   void step(std::int64_t step);
+  bool is_whole(std::int64_t step) const;
+  bool is_traced(std::int64_t step) const;
   void judge(std::int64_t step, const StepResult& result, double loss_scale);
   void note_overflow(std::int64_t step, double loss_scale) const;
   void stop(std::int64_t step, const StepResult& result, const std::string& findings);
@@ -61,6 +63,7 @@ class Trainer {
   void finish(std::int64_t last_step);
   void print(const std::string& line);
   double flops_per_step() const;
+  double share_of_work(std::int64_t step) const;
   std::int64_t largest(std::int64_t value) const;
 
   const Config& config_;

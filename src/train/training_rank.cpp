@@ -19,24 +19,34 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       optimizer_(optimizer),
       graph_(model::build_gpt(settings.model, settings.batch, dtype)),
       rules_(parameter_rules(graph_, optimizer.groups, optimizer.weight_decay)),
-      plan_(plan::build_plan(graph_, settings.mesh, settings.schedule)),
+      plans_(graph_, settings),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
-      host_memory_(comm::Mapping::anonymous(plan_.host_arena_bytes)),
-      arenas_{engine::Arena(communicator.arena(std::max(plan_.arena_bytes, evaluation_.arena_bytes))),
-              engine::Arena(host_memory_.bytes())},
+      host_memory_(comm::Mapping::anonymous(arena_bytes(plan::Space::host))),
+      arenas_{engine::Arena(communicator.arena(arena_bytes(plan::Space::device))), engine::Arena(host_memory_.bytes())},
       executor_(settings.mesh, communicator, arenas_, kernels, std::move(options)),
+      skipped_steps_(plans_.all().size()),
       scaler_(optimizer.loss_scale) {
-  expect_same_plan(communicator, plan_);
+  for (const plan::Plan& plan : plans_.all()) expect_same_plan(communicator, plan);
   expect_same_plan(communicator, evaluation_);
   expect_same_parameters(communicator, graph_);
-  for (std::uint32_t unit = 0; unit < plan_.units.size(); ++unit)
-    fill_initial_shard(graph_, plan_, unit, communicator.rank(), seed, const_cast<void*>(parameter_shard(unit)));
+  for (std::uint32_t unit = 0; unit < plan().units.size(); ++unit)
+    fill_initial_shard(graph_, plan(), unit, communicator.rank(), seed, const_cast<void*>(parameter_shard(unit)));
   communicator.barrier();
+}
+
+std::int64_t TrainingRank::arena_bytes(plan::Space space) const {
+  std::int64_t bytes = evaluation_.arena_bytes_of(space);
+  for (const plan::Plan& plan : plans_.all()) bytes = std::max(bytes, plan.arena_bytes_of(space));
+  return bytes;
+}
+
+void TrainingRank::count_updates(std::int64_t step) {
+  const std::vector<std::int64_t> updates = plans_.updates(step, skipped_steps_);
+  for (std::size_t parameter = 0; parameter < rules_.size(); ++parameter) rules_[parameter].update = updates[parameter];
 }
 
 exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate, const Batch& batch) const {
   return {.step = step,
-          .update = step - skipped_steps_,
           .dropout_key = Hash().add(seed_).add(step).value(),
           .learning_rate = learning_rate,
           .beta1 = optimizer_.beta1,
@@ -53,27 +63,30 @@ exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate,
 }
 
 StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Batch& batch, trace::Recorder* recorder) {
+  count_updates(step);
   const exec::StepContext now = context(step, learning_rate, batch);
+  const plan::Plan& plan = plans_.of(step);
   StepResult result{.start_ns = now_ns()};
-  executor_.begin_step(plan_, now, recorder);
-  exec::run_plan(plan_, executor_);
+  executor_.begin_step(plan, now, recorder);
+  exec::run_plan(plan, executor_);
   result.duration_ns = now_ns() - result.start_ns;
 
-  const std::span norm(reinterpret_cast<const std::int64_t*>(bytes_of(plan_.norm).data()),
-                       static_cast<std::size_t>(plan_.norm_words()));
+  const std::span norm(reinterpret_cast<const std::int64_t*>(bytes_of(plan.norm).data()),
+                       static_cast<std::size_t>(plan.norm_words()));
   const engine::StepSums sums = engine::step_sums(
-      plan_.norm_power, norm, reinterpret_cast<const double*>(bytes_of(plan_.loss).data()), now.loss_scale);
+      plan.norm_power, norm, reinterpret_cast<const double*>(bytes_of(plan.loss).data()), now.loss_scale);
   result.valid_tokens = sums.tokens;
   result.loss = sums.loss / sums.tokens;
   result.grad_norm = sums.gradient_norm;
   result.finite = sums.finite();
-  if (!result.finite) ++skipped_steps_;
+  if (!result.finite) ++skipped_steps_[plans_.kind_of(step)];
   scaler_.update(result.finite);
   return result;
 }
 
 void TrainingRank::restore(const UpdateState& state) {
   skipped_steps_ = state.skipped_steps;
+  skipped_steps_.resize(plans_.all().size());
   if (scaler_.dynamic()) scaler_.restore(state.scaler);
 }
 
@@ -87,21 +100,21 @@ std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
 
 std::span<std::byte> TrainingRank::bytes_of(plan::BufferId buffer) {
   if (!buffer.valid()) return {};
-  const plan::Buffer& b = plan_.buffers[buffer.value];
+  const plan::Buffer& b = plan().buffers[buffer.value];
   return {arenas_.of(b.space).at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
 }
 
 std::span<std::byte> TrainingRank::scratch() {
-  const plan::ArenaRange range = plan::longest_transient_range(plan_);
+  const plan::ArenaRange range = plan::longest_transient_range(plan());
   return {arenas_.device.at(range.offset_bytes, range.size_bytes), static_cast<std::size_t>(range.size_bytes)};
 }
 
 const void* TrainingRank::parameter_shard(std::uint32_t unit) {
-  return bytes_of(plan_.units[unit].parameter_shard).data();
+  return bytes_of(plan().units[unit].parameter_shard).data();
 }
 
 const void* TrainingRank::gradient_shard(std::uint32_t unit) {
-  return bytes_of(plan_.units[unit].gradient_shard).data();
+  return bytes_of(plan().units[unit].gradient_shard).data();
 }
 
 }  // namespace foreshard::train

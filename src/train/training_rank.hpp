@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "comm/communicator.hpp"
@@ -9,6 +10,7 @@
 #include "plan/settings.hpp"
 #include "train/grad_scaler.hpp"
 #include "train/parameter_groups.hpp"
+#include "train/step_plans.hpp"
 #include "train/token_stream.hpp"
 
 namespace foreshard::train {
@@ -25,7 +27,8 @@ struct OptimizerSettings {
 
 /// What a checkpoint keeps of a rank besides its shards; the same on all ranks.
 struct UpdateState {
-  std::int64_t skipped_steps = 0;  ///< not finite, so not counted by the optimizer's bias corrections
+  /// By kind of step; not finite, so not counted by the optimizer's bias corrections.
+  std::vector<std::int64_t> skipped_steps{0};
   GradScaler::State scaler;
   friend bool operator==(const UpdateState&, const UpdateState&) = default;
 };
@@ -56,13 +59,18 @@ class TrainingRank {
   std::pair<double, double> evaluate(const Batch& batch);
 
   UpdateState update_state() const { return {skipped_steps_, scaler_.state()}; }
+  std::int64_t skipped_steps() const { return std::accumulate(skipped_steps_.begin(), skipped_steps_.end(), 0L); }
   void restore(const UpdateState& state);  ///< a fixed loss scale stays as it is
   const GradScaler& scaler() const { return scaler_; }
   /// Where this rank's loss stopped being finite in the last step.
   engine::LossFault loss_fault() const { return executor_.loss_fault(); }
 
-  const plan::Plan& plan() const { return plan_; }
+  /// The plan of steps that use all parameters. State lies where it says, in every kind of step.
+  const plan::Plan& plan() const { return plans_.whole(); }
+  const StepPlans& plans() const { return plans_; }
   const plan::Plan& evaluation_plan() const { return evaluation_; }
+  /// The plan of step `step`; of an evaluation for 0.
+  const plan::Plan& plan_of(std::int64_t step) const { return step > 0 ? plans_.of(step) : evaluation_; }
   const model::Graph& graph() const { return graph_; }
   const engine::Arena& arena() const { return arenas_.device; }
   const engine::Arena& host_arena() const { return arenas_.host; }
@@ -77,17 +85,20 @@ class TrainingRank {
 
  private:
   exec::StepContext context(std::int64_t step, double learning_rate, const Batch& batch) const;
+  std::int64_t arena_bytes(plan::Space space) const;
+  void count_updates(std::int64_t step);
 
   comm::Communicator& communicator_;
   std::uint64_t seed_;
   OptimizerSettings optimizer_;
   model::Graph graph_;
   std::vector<exec::ParameterRule> rules_;
-  plan::Plan plan_, evaluation_;
+  StepPlans plans_;
+  plan::Plan evaluation_;
   comm::Mapping host_memory_;
   engine::Arenas arenas_;
   engine::CpuExecutor executor_;
-  std::int64_t skipped_steps_ = 0;
+  std::vector<std::int64_t> skipped_steps_;  // by kind of step
   GradScaler scaler_;
 };
 

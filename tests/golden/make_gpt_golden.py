@@ -81,8 +81,8 @@ def initial_value(name: str, shape: tuple[int, ...], config: dict, seed: int) ->
     return torch.tensor(values, dtype=torch.float64).reshape(shape)
 
 
-def forward(p: dict[str, torch.Tensor], tokens: torch.Tensor, config: dict) -> torch.Tensor:
-    """Logits [batch, seq, vocab]."""
+def forward(p: dict[str, torch.Tensor], tokens: torch.Tensor, config: dict, skipped: list[int] = []) -> torch.Tensor:
+    """Logits [batch, seq, vocab]. Blocks of `skipped` are left out."""
     f = torch.nn.functional
     batch, seq = tokens.shape
     width, heads = config["width"], config["heads"]
@@ -96,6 +96,8 @@ def forward(p: dict[str, torch.Tensor], tokens: torch.Tensor, config: dict) -> t
     x = p["wte.weight"][tokens] + p["wpe.weight"][:seq]
     hidden_future = torch.ones(seq, seq).triu(1).bool()
     for i in range(config["layers"]):
+        if i in skipped:
+            continue
         block = f"h.{i}."
         qkv = linear(norm(x, block + "ln_1"), block + "attn.c_attn")
         q, k, v = (t.reshape(batch, seq, heads, width // heads).transpose(1, 2) for t in qkv.split(width, dim=-1))
@@ -178,8 +180,12 @@ def run(case: dict, dtype: torch.dtype = torch.float64) -> dict:
         tokens, targets = step_data(case, step)
         valid = int((targets >= 0).sum())
         loss = 0.0
+        partial = case.get("partial", {"skip": [], "every": 1, "frozen": [], "frozen_steps": 0})
+        skipped = partial["skip"] if (step + 1) % partial["every"] == 0 else []
+        for name, p in params.items():
+            p.requires_grad_(step >= partial["frozen_steps"] or not any(fnmatch.fnmatchcase(name, g) for g in partial["frozen"]))
         for micro_tokens, micro_targets in zip(tokens, targets):
-            logits = forward(params, micro_tokens, config)
+            logits = forward(params, micro_tokens, config, skipped)
             part = torch.nn.functional.cross_entropy(logits.flatten(0, 1), micro_targets.flatten(), ignore_index=-1,
                                                      reduction="sum") / valid
             part.backward()
@@ -232,6 +238,9 @@ CASES = [
     optimizer_case("lion", 1e-3, name="lion", beta2=0.99),
     optimizer_case("groups", 1e-2, groups=[{"pattern": "*.ln_?.*", "lr_scale": 0.5}, {"pattern": "wpe.*", "weight_decay": 0.0},
                                            {"pattern": "*.bias", "lr_scale": 2.0, "weight_decay": 0.3}]),
+    # Parameters without a gradient keep .grad = None, which torch's optimizers leave alone: value, moments and step count.
+    optimizer_case("partial", 1e-2) | {"learning_rates": [1e-2] * 12, "micro_batches": 2, "ignored_targets": True,
+                                       "partial": {"skip": [1], "every": 3, "frozen": ["h.0.*", "wpe.*"], "frozen_steps": 4}},
     optimizer_case("autocast", 2e-3) | {"autocast": True, "learning_rates": [2e-3] * 24},
 ]
 

@@ -69,7 +69,7 @@ class Spoiled {
 
   void after(const StepEnd& end) {
     std::string text;
-    if (!end.result.finite) text = train::explain_nonfinite(end.communicator, end.rank, end.batch);
+    if (!end.result.finite) text = train::explain_nonfinite(end.communicator, end.rank, end.step, end.batch);
     const std::lock_guard lock(mutex_);
     verdicts.emplace_back(end.step, end.result.finite);
     if (!text.empty()) explanation = text;

@@ -58,7 +58,7 @@ Sighting::LaneSighting in_first_op(const plan::Plan& plan, Lane lane) {
 class StallText : public testing::Test {
  protected:
   plan::Plan plan = plan::tiny_plan({});
-  WatchedPlans plans{&plan, &plan};
+  WatchedPlans plans = [this](std::int64_t) -> const plan::Plan& { return plan; };
 };
 
 TEST_F(StallText, NamesTheLateRankAndTheOpsOfAll) {

@@ -49,11 +49,12 @@ class WatchedRanks {
                          {.on_failure = [](std::exception_ptr) {},
                           .before_op = [&](const plan::Op& op) { before_op(communicator.rank(), op); },
                           .pulse = &board.own()});
-    const Watchdog watchdog(board, {&plan_, &plan_}, {deadline_, [&](const std::exception_ptr& stall) {
-                                                        said = text_of(stall);
-                                                        ended_ = true;
-                                                        communicator.abort(static_cast<int>(ExitCode::stalled));
-                                                      }});
+    const Watchdog watchdog(board, [&](std::int64_t) -> const plan::Plan& { return plan_; },
+                            {deadline_, [&](const std::exception_ptr& stall) {
+                               said = text_of(stall);
+                               ended_ = true;
+                               communicator.abort(static_cast<int>(ExitCode::stalled));
+                             }});
     try {
       for (int step = 1; step <= steps; ++step) run_step(executor, step);
     } catch (const LibraryError&) {  // the run was ended by a watchdog
@@ -101,7 +102,8 @@ TEST(Watchdog, WaitsLongerInALongPause) {
   const auto communicator = std::move(comm::make_local(1).front());
   PulseBoard board(*communicator);
   std::atomic<int> stalls{0};
-  const Watchdog watchdog(board, {&plan, &plan}, {1s, [&](const std::exception_ptr&) { ++stalls; }});
+  const Watchdog watchdog(board, [&](std::int64_t) -> const plan::Plan& { return plan; },
+                          {1s, [&](const std::exception_ptr&) { ++stalls; }});
   {
     const Pulse::LongPause pause(board.own());
     std::this_thread::sleep_for(2s);

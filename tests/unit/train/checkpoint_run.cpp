@@ -20,6 +20,7 @@ plan::Settings settings_of(const Job& job) {
   settings.schedule.keep = job.keep_gathered;
   settings.schedule.accumulation = job.accumulation;
   settings.schedule.offload = job.offload;
+  settings.partial = job.partial;
   settings.schedule.micro_batches = job.micro_batches;
   return settings;
 }

@@ -17,6 +17,7 @@ struct Job {
   plan::Keep keep_gathered = plan::Keep::visit;
   plan::Accumulation accumulation = plan::Accumulation::reduce;
   plan::Offload offload;
+  plan::PartialSteps partial;
   int micro_batches = 1;
   std::int64_t layers = 2;
   std::int64_t steps = 7;

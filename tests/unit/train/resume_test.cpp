@@ -44,6 +44,7 @@ struct Shape {
   plan::Keep keep = plan::Keep::visit;
   plan::Accumulation accumulation = plan::Accumulation::reduce;
   int micro_batches = 1;
+  plan::PartialSteps partial;
 };
 
 void PrintTo(const Shape& shape, std::ostream* out) {
@@ -59,6 +60,7 @@ TEST_P(ResumeAtEveryStep, EqualsTheRunThatNeverStopped) {
   whole.keep_gathered = GetParam().keep;
   whole.accumulation = GetParam().accumulation;
   whole.micro_batches = GetParam().micro_batches;
+  whole.partial = GetParam().partial;
   whole.save_after = {1, 2, 3, 4, 5, 6};
   const JobOutcome expected = run(whole);
   for (std::int64_t k = 1; k < whole.steps; ++k) {
@@ -75,15 +77,17 @@ TEST_P(ResumeAtEveryStep, EqualsTheRunThatNeverStopped) {
 
 using plan::Accumulation;
 using plan::Keep;
-INSTANTIATE_TEST_SUITE_P(All, ResumeAtEveryStep,
-                         ::testing::Values(Shape{{1, 1, 1}}, Shape{{1, 1, 2}}, Shape{{1, 1, 3}}, Shape{{2, 1, 1}},
-                                           Shape{{3, 1, 1}}, Shape{{1, 1, 1}, Keep::visit, Accumulation::reduce, 3},
-                                           Shape{{1, 1, 2}, Keep::visit, Accumulation::reduce, 3},
-                                           Shape{{1, 1, 3}, Keep::micro_batch, Accumulation::no_sync, 3},
-                                           Shape{{2, 1, 1}, Keep::visit, Accumulation::reduce_scatter, 2},
-                                           Shape{{1, 1, 2}, Keep::step, Accumulation::no_sync, 2},
-                                           Shape{{2, 1, 2}, Keep::visit, Accumulation::reduce_scatter, 2},
-                                           Shape{{1, 2, 2}, Keep::visit, Accumulation::reduce, 1}));
+INSTANTIATE_TEST_SUITE_P(
+    All, ResumeAtEveryStep,
+    ::testing::Values(Shape{{1, 1, 1}}, Shape{{1, 1, 2}}, Shape{{1, 1, 3}}, Shape{{2, 1, 1}}, Shape{{3, 1, 1}},
+                      Shape{{1, 1, 1}, Keep::visit, Accumulation::reduce, 3},
+                      Shape{{1, 1, 2}, Keep::visit, Accumulation::reduce, 3},
+                      Shape{{1, 1, 3}, Keep::micro_batch, Accumulation::no_sync, 3},
+                      Shape{{2, 1, 1}, Keep::visit, Accumulation::reduce_scatter, 2},
+                      Shape{{1, 1, 2}, Keep::step, Accumulation::no_sync, 2},
+                      Shape{{2, 1, 2}, Keep::visit, Accumulation::reduce_scatter, 2},
+                      Shape{{1, 2, 2}, Keep::visit, Accumulation::reduce, 1},
+                      Shape{{1, 1, 2}, Keep::visit, Accumulation::reduce, 2, {{"h.1"}, 3, {"h.0.*"}, 4}}));
 
 TEST_F(ResumeTest, WithAnotherScheduleGoesOnToTheSameBits) {
   Job whole = job();
