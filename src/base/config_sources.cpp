@@ -19,26 +19,18 @@ namespace {
 
 constexpr std::string_view environment_prefix = "FORESHARD_";
 
-std::vector<po::option> words_of(int argc, const char* const* argv) {
-  const po::options_description none;
-  using style = po::command_line_style::style_t;
-  return po::command_line_parser(std::max(0, argc), argv)
-      .options(none)
-      .style(style::allow_long | style::long_allow_adjacent | style::long_allow_next)
-      .allow_unregistered()
-      .run()
-      .options;
-}
-
-Setting flag(const po::option& word) {
-  Setting setting{word.string_key, {}, "flag", "--" + word.string_key};
-  if (!word.value.empty()) setting.value = word.value.front();
+/// `--key` or `--key=value`, whose value may be empty.
+Setting flag_of(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  const std::string shown(word.substr(0, equals));
+  Setting setting{shown.substr(2), {}, "flag", shown};
+  if (equals != std::string_view::npos) setting.value = word.substr(equals + 1);
   return setting;
 }
 
-bool is_argument(const po::option& word) { return word.string_key.empty(); }
-bool is_help(const po::option& word) { return is_argument(word) && word.value.front() == "-h"; }
-bool is_value(const po::option& word) { return is_argument(word) && !is_help(word); }
+bool is_flag(std::string_view word) { return word.starts_with("--"); }
+bool is_help(std::string_view word) { return word == "-h"; }
+bool is_value(std::string_view word) { return !is_flag(word) && !is_help(word); }
 
 std::string lower_case(std::string_view text) {
   std::string result(text);
@@ -92,16 +84,14 @@ std::optional<bool> parse_boolean(std::string_view text) {
 CommandLine read_command_line(int argc, const char* const* argv,
                               const std::function<bool(std::string_view)>& is_boolean) {
   CommandLine line;
-  const std::vector<po::option> words = words_of(argc, argv);
+  const std::vector<std::string_view> words(argv + std::min(1, argc), argv + argc);
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (is_help(words[i])) line.flags.push_back({"help", {}, "flag", "-h"});
-    if (is_value(words[i])) line.arguments.push_back(words[i].value.front());
-    if (is_argument(words[i])) continue;
-    Setting setting = flag(words[i]);
+    if (is_value(words[i])) line.arguments.emplace_back(words[i]);
+    if (!is_flag(words[i])) continue;
+    Setting setting = flag_of(words[i]);
     const bool may_take_next = !setting.value && i + 1 < words.size() && is_value(words[i + 1]);
-    if (may_take_next && (!is_boolean(setting.key) || parse_boolean(words[i + 1].value.front()))) {
-      setting.value = words[++i].value.front();
-    }
+    if (may_take_next && (!is_boolean(setting.key) || parse_boolean(words[i + 1]))) setting.value = words[++i];
     line.flags.push_back(std::move(setting));
   }
   return line;

@@ -22,8 +22,8 @@ struct CommandLine {
   std::vector<std::string> arguments;
 };
 
-/// Splits a command line by Boost.Program_options, without abbreviations. `--key=value` or `--key value`; a flag for
-/// which `is_boolean` holds takes the next word only if that is a boolean. `-h` is `--help`.
+/// Splits a command line, without abbreviations. `--key=value`, of which the value may be empty, or `--key value`; a
+/// flag for which `is_boolean` holds takes the next word only if that is a boolean. `-h` is `--help`.
 CommandLine read_command_line(int argc, const char* const* argv,
                               const std::function<bool(std::string_view)>& is_boolean);
 

@@ -137,6 +137,22 @@ TEST_F(ConfigTest, UnknownKeysNameTheirSourceAndTheNearestKey) {
   EXPECT_THAT(text, Not(HasSubstr("unexpected argument")));
 }
 
+TEST_F(ConfigTest, AValueMayBeEmpty) {
+  set_variable("FORESHARD_DATA__PATH", "some");
+  parse({"--data.path="});
+  EXPECT_EQ(config_.get<std::string>("data.path"), "");
+  EXPECT_EQ(config_.origin("data.path"), "flag");
+}
+
+TEST_F(ConfigTest, AnEmptyNumberIsAProblemLikeOthers) {
+  EXPECT_THAT(problems_of({"--train.steps="}), HasSubstr("--train.steps: `` is not an integer"));
+}
+
+TEST_F(ConfigTest, AFlagWithoutANameIsUnknown) {
+  EXPECT_THAT(problems_of({"--=3"}), HasSubstr("--: unknown option"));
+  EXPECT_THAT(problems_of({"--"}), HasSubstr("--: unknown option"));
+}
+
 TEST_F(ConfigTest, AbbreviationsAreNotGuessed) {
   EXPECT_THAT(problems_of({"--train.step=3"}),
               HasSubstr("--train.step: unknown option. Did you mean `--train.steps`?"));
