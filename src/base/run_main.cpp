@@ -77,9 +77,21 @@ void report(std::string_view program, const Failure& failure) {
 
 }  // namespace
 
+namespace {
+
+/// A full disk behind stdout shows only when what was printed is flushed.
+void expect_printed() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw LibraryError("what was printed could not be written: is the disk full that stdout goes to?");
+}
+
+}  // namespace
+
 int run_main(std::string_view program, const std::function<int()>& body, const std::function<void(int)>& on_failure) {
   try {
-    return body();
+    const int code = body();
+    expect_printed();
+    return code;
   } catch (...) {
     const Failure failure = failure_of_current_exception(program);
     const int code = static_cast<int>(failure.code);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/error.hpp"
@@ -40,6 +41,14 @@ TEST(RunMain, TurnsBadInputIntoOneBlockAndItsCode) {
   EXPECT_EQ(outcome.aborted_with, 5);
   EXPECT_THAT(outcome.printed, HasSubstr("foreshard-test: error: x.bin: not a shard\n  where:  rank 0 on "));
   EXPECT_THAT(outcome.printed, HasSubstr("remedy: "));
+}
+
+TEST(RunMain, WhatCouldNotBePrintedIsAFailure) {
+  const auto print_to_a_full_disk = [] {
+    const bool opened = std::freopen("/dev/full", "w", stdout) != nullptr;
+    std::exit(run_main("foreshard-test", [&] { return std::puts("text") < 0 || !opened ? 9 : 0; }));
+  };
+  EXPECT_EXIT(print_to_a_full_disk(), ::testing::ExitedWithCode(1), "could not be written");
 }
 
 TEST(RunMain, EverythingElseIsCodeOne) {
