@@ -88,7 +88,7 @@ Settings read_settings(const Config& config, int world_size) {
   Parallel parallel = read_parallel(config, world_size, problems);
   settings.mesh = parallel.mesh;
   settings.schedule = std::move(parallel.schedule);
-  settings.schedule.precision = read_precision(config);
+  settings.schedule.precision = read_precision(config, problems);
   settings.schedule.offload = read_offload(config);
   settings.schedule.recompute = read_recompute(config, problems);
   settings.schedule.update = read_optimizer(config, problems);

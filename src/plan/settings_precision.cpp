@@ -1,10 +1,23 @@
 #include "plan/settings_precision.hpp"
 
+#include <fmt/format.h>
+
 namespace foreshard::plan {
 namespace {
 
 std::optional<DType> read_type(const Config& config, std::string_view key) {
   return find_dtype(config.get<std::string>(key));
+}
+
+/// A parameter's gradient is computed where it is reduced from: in the parameter's type, or in fp32.
+void check_reduction(const Config& config, std::vector<std::string>& problems) {
+  const auto parameter = config.get<std::string>("precision.param");
+  const auto reduction = config.get<std::string>("precision.reduce");
+  if (reduction == "fp32" || reduction == parameter) return;
+  problems.push_back(
+      fmt::format("precision.reduce = {} with precision.param = {}: gradients are in precision.param or in fp32 when "
+                  "they are reduced; expected precision.reduce = {}",
+                  reduction, parameter, parameter == "fp32" ? "fp32" : parameter + " or fp32"));
 }
 
 }  // namespace
@@ -19,13 +32,15 @@ std::optional<DType> find_dtype(std::string_view name) {
 void add_precision_keys(Config& config) {
   config.add("precision.param", "fp32", "type that parameters are gathered in and blocks compute in; shards are fp32",
              {.choices = {"fp32", "bf16", "fp16"}});
-  config.add("precision.reduce", "fp32", "type of gradients on their way to reduction; they are summed in fp32",
+  config.add("precision.reduce", "fp32",
+             "type of gradients on their way to reduction, precision.param or fp32; they are summed in fp32",
              {.choices = {"fp32", "bf16", "fp16"}});
   config.add("precision.output", "param", "type of what a unit hands to the next one; param = precision.param",
              {.choices = {"param", "fp32", "bf16", "fp16"}});
 }
 
-Precision read_precision(const Config& config) {
+Precision read_precision(const Config& config, std::vector<std::string>& problems) {
+  check_reduction(config, problems);
   return {.parameters = read_type(config, "precision.param"),
           .reduction = read_type(config, "precision.reduce"),
           .output = read_type(config, "precision.output")};

@@ -13,6 +13,7 @@ void add_precision_keys(Config& config);
 /// A type as users name it: fp32, bf16, fp16.
 std::optional<DType> find_dtype(std::string_view name);
 
-Precision read_precision(const Config& config);
+/// Appends to `problems` types that do not go together.
+Precision read_precision(const Config& config, std::vector<std::string>& problems);
 
 }  // namespace foreshard::plan

@@ -1,5 +1,6 @@
 #include "plan/settings.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -195,6 +196,17 @@ TEST(Settings, AGlobalBatchThatDoesNotDivideNamesTheNearest) {
       text, HasSubstr("train.global_batch_size = 30 is not a multiple of train.local_batch_size × ranks = 4 × 3 = 12"));
   EXPECT_THAT(text, HasSubstr("nearest: 24 or 36"));
   EXPECT_THAT(problems_of({"--train.global_batch_size=2"}, 3), HasSubstr("nearest: 3"));
+}
+
+TEST(Settings, AReductionInAHalfNeedsParametersInTheSame) {
+  for (const auto& [parameter, reduction] : {std::pair{"fp32", "bf16"}, {"fp16", "bf16"}, {"bf16", "fp16"}}) {
+    const std::string param = fmt::format("--precision.param={}", parameter);
+    const std::string reduce = fmt::format("--precision.reduce={}", reduction);
+    EXPECT_THAT(problems_of({param.c_str(), reduce.c_str()}, 2),
+                HasSubstr(fmt::format("precision.reduce = {} with precision.param = {}", reduction, parameter)));
+  }
+  EXPECT_EQ(problems_of({"--precision.param=fp16", "--precision.reduce=fp16"}, 2), "");
+  EXPECT_EQ(problems_of({"--precision.param=bf16", "--precision.reduce=fp32"}, 2), "");
 }
 
 TEST(Settings, AllProblemsComeAtOnce) {
