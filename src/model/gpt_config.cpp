@@ -43,6 +43,35 @@ GptConfig gpt_preset(std::string_view name) {
                                near.empty() ? "" : fmt::format(", did you mean '{}'?", near), fmt::join(names, ", ")));
 }
 
+namespace {
+
+/// Far beyond any model, and far below where sizes in bytes would leave 64 bits.
+constexpr std::int64_t most_layers = 4096;
+constexpr double most_elements = 0x1p50;
+
+/// Parameters and what one micro-batch keeps for backward, about; in double, which cannot overflow.
+double about_elements(const GptConfig& c, const BatchShape& shape) {
+  const auto layers = static_cast<double>(c.layers), width = static_cast<double>(c.width);
+  const double ffn = c.ffn_width > 0 ? static_cast<double>(c.ffn_width) : 4 * width;
+  const double vocab = static_cast<double>(c.vocab_size), positions = static_cast<double>(c.max_seq_len);
+  const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.seq);
+  const double parameters = layers * (4 * width * width + 2 * width * ffn) + (2 * vocab + positions) * width;
+  return parameters + rows * (layers * (10 * width + 2 * ffn + static_cast<double>(c.heads)) + 2 * vocab);
+}
+
+void check_size(const GptConfig& c, const BatchShape& shape, std::vector<std::string>& found) {
+  if (c.layers > most_layers)
+    found.push_back(fmt::format("model.layers is {}, expected at most {}", c.layers, most_layers));
+  const double elements = about_elements(c, shape);
+  if (elements > most_elements)
+    found.push_back(
+        fmt::format("the model and a micro-batch of {} sequences of {} tokens would have about {:.3g} numbers, "
+                    "expected at most {:.3g}; look at model.* and train.local_batch_size",
+                    shape.batch, shape.seq, elements, most_elements));
+}
+
+}  // namespace
+
 std::vector<std::string> problems(const GptConfig& c, const BatchShape& shape) {
   std::vector<std::string> found;
   const auto positive = [&](std::string_view key, std::int64_t value) {
@@ -66,6 +95,7 @@ std::vector<std::string> problems(const GptConfig& c, const BatchShape& shape) {
                                 c.max_seq_len));
   if (!(c.dropout >= 0 && c.dropout < 1))
     found.push_back(fmt::format("model.dropout is {}, expected 0 up to but not including 1", c.dropout));
+  check_size(c, shape, found);
   return found;
 }
 

@@ -38,11 +38,29 @@ model::GptConfig read_model(const Config& config, Problems& problems) {
   return model;
 }
 
+/// Sequences and tokens of a step are counted in 64 bits, with room to add them up over steps.
+constexpr std::int64_t most_tokens = std::int64_t{1} << 50;
+
+void check_step(const Settings& settings, int ranks, Problems& problems) {
+  const double rows = static_cast<double>(settings.batch.batch) * ranks * settings.schedule.micro_batches;
+  const double tokens = rows * static_cast<double>(settings.batch.seq);
+  if (tokens > static_cast<double>(most_tokens))
+    problems.push_back(fmt::format("a step of {:.3g} sequences of {} tokens has {:.3g} tokens, expected at most {:.3g}",
+                                   rows, settings.batch.seq, tokens, static_cast<double>(most_tokens)));
+}
+
 int read_micro_batches(const Config& config, std::int64_t local, int ranks, Problems& problems) {
   const auto global = config.get<std::int64_t>("train.global_batch_size");
+  if (global == 0 || local < 1 || local > most_tokens / ranks) return 1;
   const std::int64_t once = local * ranks;
-  if (global == 0 || once < 1) return 1;
-  if (global % once == 0 && global / once < unlimited) return static_cast<int>(global / once);
+  if (global / once >= unlimited) {
+    problems.push_back(
+        fmt::format("train.global_batch_size = {} makes {} micro-batches of train.local_batch_size × ranks = {} × {} = "
+                    "{}, expected fewer than {}",
+                    global, global / once, local, ranks, once, unlimited));
+    return 1;
+  }
+  if (global % once == 0) return static_cast<int>(global / once);
   const std::int64_t below = global / once * once;
   problems.push_back(fmt::format(
       "train.global_batch_size = {} is not a multiple of train.local_batch_size × ranks = {} × {} = {}; nearest: {}{}",
@@ -94,6 +112,7 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule.update = read_optimizer(config, problems);
   settings.schedule.norm_power = read_norm_power(config);
   settings.schedule.micro_batches = read_micro_batches(config, settings.batch.batch, world_size, problems);
+  check_step(settings, world_size, problems);
   Units units = read_units(config, problems);
   settings.schedule.wrap = std::move(units.wrap);
   settings.partial = std::move(units.partial);

@@ -198,6 +198,20 @@ TEST(Settings, AGlobalBatchThatDoesNotDivideNamesTheNearest) {
   EXPECT_THAT(problems_of({"--train.global_batch_size=2"}, 3), HasSubstr("nearest: 3"));
 }
 
+TEST(Settings, SizesThatLeaveSixtyFourBitsAreRefusedAndNamed) {
+  const char* largest = "9223372036854775807";
+  for (const std::string key : {"model.layers", "model.vocab_size", "model.max_seq_len", "model.ffn_width"})
+    EXPECT_THAT(problems_of({("--" + key + "=" + largest).c_str()}, 2), HasSubstr("expected at most")) << key;
+  EXPECT_THAT(problems_of({"--model.width=4611686018427387904"}, 2), HasSubstr("expected at most"));
+  EXPECT_THAT(problems_of({"--train.local_batch_size=4611686018427387904"}, 2), HasSubstr("expected at most"));
+  EXPECT_THAT(problems_of({"--train.local_batch_size=1000000"}, 1 << 24), HasSubstr("tokens, expected at most"));
+}
+
+TEST(Settings, MoreMicroBatchesThanThereMayBeAreCounted) {
+  EXPECT_THAT(problems_of({"--train.global_batch_size=9223372036854775807"}, 1),
+              HasSubstr("makes 9223372036854775807 micro-batches"));
+}
+
 TEST(Settings, AReductionInAHalfNeedsParametersInTheSame) {
   for (const auto& [parameter, reduction] : {std::pair{"fp32", "bf16"}, {"fp16", "bf16"}, {"bf16", "fp16"}}) {
     const std::string param = fmt::format("--precision.param={}", parameter);
