@@ -26,10 +26,15 @@ double touched_bytes(const Op& op, const Operand& operand) {
                : whole;
 }
 
-double received_share(OpKind kind, int members) {
-  const double share = static_cast<double>(members - 1) / members;
-  if (kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::gather_norm) return share;
-  return kind == OpKind::all_reduce || kind == OpKind::sum_norm || kind == OpKind::sum_loss ? 2 * share : 0;
+bool sums_everywhere(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::sum_norm || kind == OpKind::sum_loss;
+}
+
+/// Bytes that a rank receives for one element: a part of the others' operands; of sums that all ranks get, besides the
+/// other parts as they were summed, which are in the type of the result.
+double received_bytes(OpKind kind, int members, DType from, DType to) {
+  const std::int64_t bytes = size_bytes(from) + (sums_everywhere(kind) ? size_bytes(to) : 0);
+  return static_cast<double>((members - 1) * bytes) / members;
 }
 
 }  // namespace
@@ -113,8 +118,8 @@ OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<
   for (const Operand& input : inputs) op.cost.read_bytes += touched_bytes(op, input);
   for (const Operand& output : outputs) op.cost.written_bytes += touched_bytes(op, output);
   if (op.group != GroupKind::none)
-    op.wire_bytes = received_share(op.kind, plan.mesh.members(op.group)) *
-                    static_cast<double>(op.sizes.rows * size_bytes(inputs[0].dtype));
+    op.wire_bytes = received_bytes(op.kind, plan.mesh.members(op.group), inputs[0].dtype, outputs[0].dtype) *
+                    static_cast<double>(op.sizes.rows);
   plan.operands.insert(plan.operands.end(), inputs.begin(), inputs.end());
   plan.operands.insert(plan.operands.end(), outputs.begin(), outputs.end());
   plan.waits.insert(plan.waits.end(), waits.begin(), waits.end());

@@ -59,6 +59,16 @@ TEST(Precision, GathersHalveReductionsDoNot) {
   EXPECT_EQ(wire(low, OpKind::reduce_scatter) * 2, wire(mixed, OpKind::reduce_scatter));
 }
 
+/// Replicas send each other halves of the gradient's type and get back sums that are not rounded: (R−1)/R of both.
+TEST(Precision, ReplicasReceiveHalvesAndWholeSums) {
+  ScheduleOptions options = with({.parameters = DType::bf16, .reduction = DType::bf16});
+  const Plan plan = build_plan(tiny_graph(), {.replicas = 4}, options);
+  for (const OpId id : find(plan, step_of(plan), {OpKind::all_reduce})) {
+    const Op& op = plan.ops[id.value];
+    EXPECT_EQ(op.wire_bytes, 3.0 / 4 * static_cast<double>(op.sizes.rows * (2 + 4)));
+  }
+}
+
 /// K_full/F for all units stays; K_low for what is gathered (FSDP paper, section 4.4).
 TEST(Precision, ShardsStayWholeGatheredParametersHalve) {
   const Plan full = tiny_plan({}), mixed = tiny_plan(with(bf16));
