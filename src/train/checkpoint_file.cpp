@@ -76,7 +76,7 @@ FileEntry DurableFile::close() {
 }
 
 VerifiedFile::VerifiedFile(const std::filesystem::path& folder, const FileEntry& entry)
-    : path_(folder / entry.name), entry_(entry), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(folder / entry.name), entry_(entry), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (file_.id() < 0) refuse(fmt::format("it cannot be opened ({})", std::strerror(errno)));
   const std::int64_t size = size_of(file_.id());
   if (size != entry_.size_bytes)

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 std::string contents_of(const fs::path& path) {
+  if (!fs::is_regular_file(path))
+    throw InputError(ExitCode::bad_input, fmt::format("{} is not whole: there is no such file", path.string()));
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();

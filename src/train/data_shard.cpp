@@ -57,9 +57,9 @@ std::string unknown_format_text(std::int32_t magic) {
                      magic_u16, magic_u32, hint);
 }
 
-/// A file's bytes, mapped. The descriptor is not needed afterwards.
+/// A file's bytes, mapped. The descriptor is not needed afterwards. A pipe is refused rather than waited for.
 std::span<const std::byte> map_file(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) refuse(path, fmt::format("cannot be opened ({})", std::strerror(errno)));
   struct stat facts {};
   const bool regular = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <functional>
 #include <numeric>
@@ -118,6 +119,11 @@ TEST_F(DataShardTest, WhatIsNoFileIsRefused) {
   EXPECT_THAT(problem_of_file(folder_ / "empty.bin"), HasSubstr("is empty"));
   std::ofstream(folder_ / "short.bin") << "hello";
   EXPECT_THAT(problem_of_file(folder_ / "short.bin"), HasSubstr("is 5 bytes long, shorter than the header"));
+}
+
+TEST_F(DataShardTest, APipeIsRefusedRatherThanWaitedFor) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(problem_of_file(folder_ / "pipe"), HasSubstr("is not a regular file"));
 }
 
 TEST_F(DataShardTest, GlobFindsShardsInOrder) {
