@@ -9,13 +9,20 @@
 namespace foreshard::train {
 namespace {
 
+/// A decay of 1 never forgets, and divides by 1 − 1 where it is corrected for.
+void expect_decay(const Config& config, std::string_view key) {
+  if (config.get<double>(key) < 1) return;
+  throw InputError(ExitCode::usage,
+                   fmt::format("{} = {}: expected at least 0 and less than 1", key, config.get<double>(key)));
+}
+
 /// "A:B", both ends included; either may be missing.
 std::pair<std::int64_t, std::int64_t> read_step_range(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto number = [&](std::string_view part, std::int64_t absent) {
     std::int64_t value = absent;
-    const auto end = std::from_chars(part.data(), part.data() + part.size(), value).ptr;
-    if (end != part.data() + part.size()) value = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (!part.empty() && (error != std::errc() || end != part.data() + part.size())) value = -1;
     return value;
   };
   const std::int64_t first = number(std::string_view(text).substr(0, colon), 1);
@@ -114,6 +121,7 @@ TrainSettings read_train_settings(const Config& config) {
   s.self_test = config.get<bool>("engine.self_test");
   s.replica_check_freq = config.get<std::int64_t>("engine.replica_check_freq");
   s.watchdog_s = config.get<double>("engine.watchdog_s");
+  for (const char* key : {"optimizer.beta1", "optimizer.beta2"}) expect_decay(config, key);
   if (s.optimizer.nesterov && s.optimizer.momentum == 0)
     throw InputError(ExitCode::usage,
                      "optimizer.nesterov = true looks ahead along a velocity, but optimizer.momentum is "

@@ -55,7 +55,7 @@ TEST(LossScale, IsANumberOrDynamic) {
   EXPECT_FALSE(parse_loss_scale("k", "512").dynamic);
   EXPECT_EQ(parse_loss_scale("k", "dynamic").scale, 65536);
   EXPECT_TRUE(parse_loss_scale("k", "dynamic").dynamic);
-  for (const char* text : {"", "0", "-2", "big", "2x", "inf", "nan"}) {
+  for (const char* text : {"", "0", "-2", "big", "2x", "inf", "nan", "1e-40", "1e39", "1e38"}) {
     try {
       parse_loss_scale("train.loss_scale", text);
       ADD_FAILURE() << text;

@@ -1,0 +1,53 @@
+#include "train/train_settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "plan/settings.hpp"
+
+namespace foreshard::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+TrainSettings settings_of(std::vector<const char*> words) {
+  Config config("foreshard-test");
+  plan::add_plan_keys(config);
+  add_train_keys(config);
+  words.insert(words.begin(), {"foreshard-test", "--data.path=x.bin"});
+  config.parse(static_cast<int>(words.size()), words.data());
+  return read_train_settings(config);
+}
+
+std::string problem_of(std::vector<const char*> words) {
+  try {
+    settings_of(std::move(words));
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TrainSettings, ADecayOfOneIsRefused) {
+  EXPECT_THAT(problem_of({"--optimizer.beta1=1"}), HasSubstr("optimizer.beta1 = 1: expected"));
+  EXPECT_THAT(problem_of({"--optimizer.beta2=1"}), HasSubstr("optimizer.beta2 = 1: expected"));
+  EXPECT_EQ(problem_of({"--optimizer.beta1=0", "--optimizer.beta2=0.999"}), "");
+}
+
+TEST(TrainSettings, RecordedStepsAreARange) {
+  EXPECT_EQ(settings_of({"--trace.steps=3:7"}).trace_first, 3);
+  EXPECT_EQ(settings_of({"--trace.steps=3:7"}).trace_last, 7);
+  EXPECT_EQ(settings_of({"--trace.steps=:7"}).trace_first, 1);
+  EXPECT_EQ(settings_of({"--trace.steps=3:"}).trace_last, INT64_MAX);
+  EXPECT_EQ(settings_of({"--trace.steps=3"}).trace_last, 3);
+}
+
+TEST(TrainSettings, ARangeThatDoesNotFitSixtyFourBitsIsNotAnotherRange) {
+  for (const char* range : {"99999999999999999999:3", "1:99999999999999999999", "3:1", "0:2", "-1:2", "a:b", "1:2:3"})
+    EXPECT_THAT(problem_of({"--trace.steps", range}), HasSubstr("expected FIRST:LAST")) << range;
+}
+
+}  // namespace
+}  // namespace foreshard::train
