@@ -14,6 +14,8 @@ namespace foreshard {
 
 namespace {
 
+constexpr std::string_view other_commands_key =
+    " If it is a key of another command, put it into a --config file, where this one passes it over.";
 constexpr std::string_view built_in[] = {"help", "version", "config"};
 
 bool has_section(std::string_view key) { return key.find('.') != std::string_view::npos; }
@@ -113,7 +115,8 @@ void Config::apply(const Setting& setting, bool shared) {
   const auto found = keys_.find(setting.key);
   if (found != keys_.end() && (!shared || has_section(setting.key))) return set(found->second, setting);
   if (shared && ignores(setting.key)) return;
-  problems_.push_back(fmt::format("{}: unknown {}.{}", setting.shown, shared ? "key" : "option", suggestion(setting)));
+  problems_.push_back(fmt::format("{}: unknown {}.{}{}", setting.shown, shared ? "key" : "option", suggestion(setting),
+                                  ignores(setting.key) ? other_commands_key : ""));
 }
 
 void Config::take_built_in(std::vector<Setting>& flags) {
