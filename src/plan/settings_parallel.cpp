@@ -71,6 +71,15 @@ std::string degrees_text(int shard, int replicate) {
   return fmt::format("parallel.shard_degree = {} and parallel.replicate_degree = {}", shard, replicate);
 }
 
+/// Why degrees that were asked for, of which `product` ranks follow, do not fit the world.
+std::string misfit_text(std::optional<int> shard, std::optional<int> replicate, std::int64_t product, int world_size) {
+  if (shard && replicate)
+    return fmt::format("{} multiply to {}, but there are {} ranks", degrees_text(*shard, *replicate), product,
+                       world_size);
+  return fmt::format("parallel.{} = {} does not divide the {} ranks", shard ? "shard_degree" : "replicate_degree",
+                     shard ? *shard : *replicate, world_size);
+}
+
 std::string nearest_text(const Mesh& mesh) {
   return "nearest mesh that fits: " + degrees_text(mesh.shard_degree(), mesh.replicas);
 }
@@ -89,9 +98,7 @@ Mesh read_hybrid_mesh(std::string_view strategy, std::optional<int> shard, std::
   const Mesh mesh{.replicas = world_size / inner, .inner = inner};
   const std::int64_t product = std::int64_t{degree} * replicate.value_or(world_size / degree);
   if (product != world_size || replicate.value_or(mesh.replicas) != mesh.replicas)
-    problems.push_back(fmt::format("{} multiply to {}, but there are {} ranks; {}",
-                                   degrees_text(degree, replicate.value_or(world_size / degree)), product, world_size,
-                                   nearest_text(mesh)));
+    problems.push_back(fmt::format("{}; {}", misfit_text(shard, replicate, product, world_size), nearest_text(mesh)));
   return mesh;
 }
 

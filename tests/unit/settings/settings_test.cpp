@@ -97,6 +97,20 @@ TEST(Settings, AWorldThatDoesNotFitTheMeshNamesBothAndTheNearest) {
               HasSubstr("parallel.shard_degree = 0: expected at least 1"));
 }
 
+TEST(Settings, AHybridDegreeThatDoesNotDivideTheWorldIsNamedAlone) {
+  for (const std::string asked : {"shard_degree=3", "shard_degree=16", "replicate_degree=3"}) {
+    const std::string flag = "--parallel." + asked;
+    const std::string text = problems_of({"--parallel.strategy=hybrid_shard", flag.c_str()}, 8);
+    const auto equals = flag.find('=');
+    EXPECT_THAT(text, HasSubstr(flag.substr(2, equals - 2) + " = " + flag.substr(equals + 1) +
+                                " does not divide the 8 ranks; nearest mesh that fits"));
+  }
+  EXPECT_THAT(
+      problems_of({"--parallel.strategy=hybrid_shard", "--parallel.shard_degree=2", "--parallel.replicate_degree=2"},
+                  8),
+      HasSubstr("parallel.shard_degree = 2 and parallel.replicate_degree = 2 multiply to 4"));
+}
+
 TEST(Settings, BothDegreesAboveOneAreHybrid) {
   const std::string text = problems_of({"--parallel.shard_degree=2", "--parallel.replicate_degree=2"}, 4);
   EXPECT_THAT(text, HasSubstr("do not agree with parallel.strategy = full_shard; both above 1 is parallel.strategy = "
