@@ -187,13 +187,22 @@ std::vector<RankEvents> selected_ranks(const Trace& trace, const Selection& sele
   return ranks;
 }
 
+/// Start of the first event or step written, so that no time is negative.
+std::int64_t first_ns(const Trace& trace, const RankEvents& rank) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const Event& event : rank.events) first = std::min(first, event.start_ns);
+  const auto steps = by_step(rank.events);
+  for (const StepRow& row : trace.steps)
+    if (row.rank == rank.rank && steps.contains(row.step)) first = std::min(first, row.start_ns);
+  return first;
+}
+
 }  // namespace
 
 void export_perfetto(const Trace& trace, const Selection& selection, const std::string& path, bool force) {
   const std::vector<RankEvents> ranks = selected_ranks(trace, selection);
   std::int64_t base_ns = std::numeric_limits<std::int64_t>::max();
-  for (const RankEvents& rank : ranks)
-    for (const Event& event : rank.events) base_ns = std::min(base_ns, event.start_ns);
+  for (const RankEvents& rank : ranks) base_ns = std::min(base_ns, first_ns(trace, rank));
   PerfettoWriter writer(trace, path, force, base_ns);
   writer.begin(ranks.front().rank);
   for (const RankEvents& rank : ranks) writer.rank(rank.rank, rank.events);

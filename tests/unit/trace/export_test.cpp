@@ -74,6 +74,14 @@ TEST_F(Export, PerfettoSlicesAreTheEventsAndNeverOverlapOnATrack) {
       << "rank 1 starts 1 ns after rank 0, op 1 100 ns later";
 }
 
+TEST_F(Export, PerfettoTimesBeginAtTheFirstStepThoughItStartsBeforeItsFirstOp) {
+  for (StepRow& row : trace_.steps) row.start_ns -= 700;
+  const std::vector<json> slices = of_phase(perfetto(), "X");
+  const auto first = std::ranges::min_element(slices, {}, [](const json& slice) { return slice["ts"].get<double>(); });
+  EXPECT_EQ((*first)["ts"], 0.0);
+  EXPECT_THAT((*first)["name"].get<std::string>(), StartsWith("ProfilerStep#"));
+}
+
 TEST_F(Export, PerfettoSpeaksHtasDialect) {
   const json file = perfetto();
   EXPECT_THAT(text_in(folder_.file("t.json")), HasSubstr("\"rank\": 0"));
