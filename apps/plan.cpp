@@ -70,9 +70,9 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::P
   const sim::Machine machine = machine_of(config);
   const sim::Subject subject{plan, machine, layout_of(config, machine)};
   const sim::Prediction prediction = sim::predict(plan, machine, subject.layout);
+  write_trace(config, argc, argv, prediction, plan);
   fmt::print("{}",
              config.get<bool>("json") ? sim::report_json(prediction, subject) : sim::report_text(prediction, subject));
-  write_trace(config, argc, argv, prediction, plan);
 }
 
 plan::Plan plan_of(const plan::Settings& settings, std::int64_t step) {

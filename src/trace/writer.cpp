@@ -26,9 +26,17 @@ constexpr hsize_t small_chunk_rows = 1024;
 void expect_absent(const std::string& path) {
   if (std::filesystem::exists(path))
     throw InputError(ExitCode::usage,
-                     fmt::format("the trace {} exists and is not overwritten: give another name, remove it, or "
-                                 "allow overwriting it",
+                     fmt::format("the trace {} exists and is not overwritten: give another name, remove it, or use "
+                                 "--force where the command has it",
                                  path));
+}
+
+void expect_folder(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw InputError(ExitCode::usage, fmt::format("the trace {} cannot be written: there is no folder {}; make it, or "
+                                                  "give another name",
+                                                  path, folder.string()));
 }
 
 std::string now_text() { return fmt::format("{:%Y-%m-%d %H:%M:%S} +0000", fmt::gmtime(std::time(nullptr))); }
@@ -132,6 +140,7 @@ class Writer::File {
  public:
   File(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks, bool force)
       : path_(std::move(path)), world_size_(run.world_size) {
+    expect_folder(path_);
     for (const std::string& file : {path_, first_part(path_), second_part(path_)})
       if (!force) expect_absent(file);
     for (const plan::Op& op : plan.ops) facts_.push_back(facts_of(op));

@@ -112,6 +112,17 @@ TEST(TraceFile, MoreRowsThanAChunk) {
     ASSERT_EQ(trace.events[0][i].start_ns, static_cast<std::int64_t>(1000 * (i / 5) + 100 * (i % 5)));
 }
 
+TEST(TraceFile, AFolderThatIsMissingIsNamed) {
+  const TemporaryFolder folder;
+  try {
+    write_tiny(folder.file("none/t.h5"), 1, 1);
+    ADD_FAILURE() << "written";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("there is no folder " + folder.file("none")));
+  }
+}
+
 TEST(TraceFile, IsNotOverwrittenUnlessForced) {
   const TemporaryFolder folder;
   const std::string path = folder.file("t.h5");
