@@ -1,6 +1,7 @@
 // foreshard-trace: what is in a trace, whether it is sound, and the same in other formats.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/config.hpp"
@@ -110,7 +111,8 @@ int export_to(const Config& config, const Trace& trace) {
   if (!csv.empty()) {
     export_csv(trace, selection, csv, force);
     hint(csv.ends_with(".csv") ? fmt::format("python3 -c 'import pandas; print(pandas.read_csv(\"{}\"))'", csv)
-                               : fmt::format("any spreadsheet, or pandas.read_csv(\"{}/events.csv\")", csv));
+                               : fmt::format("any spreadsheet, or pandas.read_csv(\"{}\")",
+                                             (std::filesystem::path(csv) / "events.csv").string()));
   }
   return 0;
 }
