@@ -30,11 +30,19 @@ bool sums_everywhere(OpKind kind) {
   return kind == OpKind::all_reduce || kind == OpKind::sum_norm || kind == OpKind::sum_loss;
 }
 
-/// Bytes that a rank receives for one element: a part of the others' operands; of sums that all ranks get, besides the
-/// other parts as they were summed, which are in the type of the result.
-double received_bytes(OpKind kind, int members, DType from, DType to) {
-  const std::int64_t bytes = size_bytes(from) + (sums_everywhere(kind) ? size_bytes(to) : 0);
-  return static_cast<double>((members - 1) * bytes) / members;
+bool is_gather_or_scatter(OpKind kind) {
+  return kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::gather_norm;
+}
+
+/// Bytes that the first of `members` receives. Where all get the sum, it adds up a part of ⌊elements / members⌋, which
+/// comes from each other member, and then receives the sums of the rest, which are in the type of the result.
+double received_bytes(OpKind kind, int members, std::int64_t elements, DType from, DType to) {
+  const std::int64_t part = elements / members;
+  if (sums_everywhere(kind))
+    return static_cast<double>(part * (members - 1) * size_bytes(from) + (elements - part) * size_bytes(to));
+  if (!is_gather_or_scatter(kind)) return 0;
+  return static_cast<double>(elements * size_bytes(from)) * (members - 1) / members;
+}
 }
 
 }  // namespace
@@ -118,8 +126,8 @@ OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<
   for (const Operand& input : inputs) op.cost.read_bytes += touched_bytes(op, input);
   for (const Operand& output : outputs) op.cost.written_bytes += touched_bytes(op, output);
   if (op.group != GroupKind::none)
-    op.wire_bytes = received_bytes(op.kind, plan.mesh.members(op.group), inputs[0].dtype, outputs[0].dtype) *
-                    static_cast<double>(op.sizes.rows);
+    op.wire_bytes =
+        received_bytes(op.kind, plan.mesh.members(op.group), op.sizes.rows, inputs[0].dtype, outputs[0].dtype);
   plan.operands.insert(plan.operands.end(), inputs.begin(), inputs.end());
   plan.operands.insert(plan.operands.end(), outputs.begin(), outputs.end());
   plan.waits.insert(plan.waits.end(), waits.begin(), waits.end());

@@ -92,7 +92,7 @@ struct Op {
   std::uint32_t first_operand = 0, input_count = 0, output_count = 0;
   std::uint32_t first_wait = 0, wait_count = 0;
   model::Cost cost;
-  double wire_bytes = 0;  ///< bytes that this rank receives from others
+  double wire_bytes = 0;  ///< bytes that the first rank of the group receives from the others
 };
 
 }  // namespace foreshard::plan

@@ -2,6 +2,8 @@
 // and of PyTorch's strategies: N units besides the root, F ranks that share a copy, R copies, k micro-batches.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan/query.hpp"
 #include "tiny.hpp"
 
@@ -110,6 +112,16 @@ TEST(CollectiveCount, BytesOnTheWireFollowTheClosedFormulas) {
                        return 7. / 8 * (n * units + m.root) + n * units / 2 + n * 7. / 8 * m.all;
                      }),
                 0, 1e-6);
+  }
+}
+
+TEST(CollectiveCount, SumsThatRanksCannotShareEvenlyAreThoseOfTheFirst) {
+  // The loss is two doubles. Of 3 or more ranks the first adds up neither and receives both sums; of 2 it adds up one.
+  for (const int ranks : {2, 3, 4, 64}) {
+    const Plan plan = plan_of({.inner = ranks}, 1);
+    const auto loss = std::ranges::find(plan.ops, OpKind::sum_loss, &Op::kind);
+    ASSERT_NE(loss, plan.ops.end());
+    EXPECT_EQ(loss->wire_bytes, 16) << ranks;
   }
 }
 
