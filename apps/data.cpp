@@ -69,7 +69,7 @@ Json facts_of(const std::filesystem::path& path) {
   Json facts{{"file", path.string()},
              {"tokens", shard.size()},
              {"token_bytes", shard.token_bytes()},
-             {"largest_token", shard.largest_token()},
+             {"largest_token", shard.contents().largest_token},
              {"distinct_tokens", entropy.distinct},
              {"unigram_entropy_nats", entropy.unigram},
              {"bigram_entropy_nats", entropy.bigram},

@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/hash_of_bytes.hpp"
 #include "base/units.hpp"
 
 namespace foreshard::train {
@@ -112,11 +114,24 @@ void check_size(const std::filesystem::path& path, std::int64_t seen, std::int64
 }
 
 template <class Token>
-std::int64_t largest_of(std::span<const std::byte> mapped, std::int64_t count) {
-  const auto* tokens = reinterpret_cast<const Token*>(mapped.data() + header_bytes);
-  Token largest = 0;
-  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, tokens[i]);
-  return count == 0 ? -1 : std::int64_t{largest};
+std::int64_t largest_of(std::span<const std::byte> bytes) {
+  const auto* tokens = reinterpret_cast<const Token*>(bytes.data());
+  return *std::max_element(tokens, tokens + bytes.size() / sizeof(Token));
+}
+
+/// Block by block, so that the file comes from the disk once.
+template <class Token>
+DataShard::Contents contents_of(std::span<const std::byte> bytes) {
+  constexpr std::size_t block_bytes = 1 << 20;
+  DataShard::Contents contents;
+  Hash hash;
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(block_bytes, bytes.size()))) {
+    const auto block = bytes.first(std::min(block_bytes, bytes.size()));
+    contents.largest_token = std::max(contents.largest_token, largest_of<Token>(block));
+    hash.add(hash_of_bytes(block));
+  }
+  contents.hash = hash.value();
+  return contents;
 }
 
 template <class Token>
@@ -180,13 +195,15 @@ void DataShard::read(std::int64_t first, std::span<std::int32_t> out) const {
   token_bytes_ == 2 ? copy_tokens<std::uint16_t>(mapped_, first, out) : copy_tokens<std::uint32_t>(mapped_, first, out);
 }
 
-std::int64_t DataShard::largest_token() const {
-  return token_bytes_ == 2 ? largest_of<std::uint16_t>(mapped_, size_) : largest_of<std::uint32_t>(mapped_, size_);
+DataShard::Contents DataShard::contents() const {
+  const auto tokens = mapped_.subspan(header_bytes);
+  return token_bytes_ == 2 ? contents_of<std::uint16_t>(tokens) : contents_of<std::uint32_t>(tokens);
 }
 
-void DataShard::check_tokens(std::int64_t vocab_size) const {
-  const std::int64_t largest = largest_token();
-  if (largest < vocab_size) return;
+DataShard::Contents DataShard::check_tokens(std::int64_t vocab_size) const {
+  const Contents seen = contents();
+  const std::int64_t largest = seen.largest_token;
+  if (largest < vocab_size) return seen;
   refuse(path_, fmt::format("holds token {}, but the model's vocabulary ends at {} (model.vocab_size = {}); "
                             "use a vocabulary of at least {}, or the data this model is meant for",
                             largest, vocab_size - 1, vocab_size, largest + 1));

@@ -28,11 +28,15 @@ class DataShard {
   /// Writes tokens [first, first + out.size()) to `out`.
   void read(std::int64_t first, std::span<std::int32_t> out) const;
 
-  /// Largest token; −1 of an empty shard. Reads the whole file.
-  std::int64_t largest_token() const;
+  struct Contents {
+    std::int64_t largest_token = -1;  ///< −1 of an empty shard
+    std::uint64_t hash = 0;           ///< of all tokens as they are stored
+  };
+  /// Reads the whole file.
+  Contents contents() const;
 
-  /// Throws InputError(bad_input) unless every token is below `vocab_size`. Reads the whole file.
-  void check_tokens(std::int64_t vocab_size) const;
+  /// The same; throws InputError(bad_input) unless every token is below `vocab_size`.
+  Contents check_tokens(std::int64_t vocab_size) const;
 
  private:
   std::filesystem::path path_;

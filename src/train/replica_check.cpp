@@ -3,30 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/hash_of_bytes.hpp"
 #include "train/agreement.hpp"
 
 namespace foreshard::train {
 namespace {
-
-constexpr std::uint64_t prime = 0x100000001b3ULL;  // of 64-bit FNV-1a; odd, so that multiplying by it loses nothing
-constexpr std::size_t word_bytes = sizeof(std::uint64_t);
-
-std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes.data() + at, std::min(word_bytes, bytes.size() - at));
-  return word;
-}
-
-void mix(std::uint64_t& state, std::uint64_t word) {
-  state = (state ^ word) * prime;
-  state ^= state >> 32;
-}
 
 /// Ranks that hold the same shard but not the bits that most of them hold.
 struct Difference {
@@ -54,9 +40,9 @@ class Shards {
   explicit Shards(TrainingRank& rank, int index) : rank_(rank), index_(index) {}
 
   std::uint64_t hash() const {
-    std::uint64_t all = 0;
-    for (std::uint32_t unit = 0; unit < plan().units.size(); ++unit) mix(all, hash(unit));
-    return all;
+    Hash all;
+    for (std::uint32_t unit = 0; unit < plan().units.size(); ++unit) all.add(hash(unit));
+    return all.value();
   }
   std::uint64_t hash(std::uint32_t unit) const { return hash_of_bytes(bytes(unit)); }
   /// Of the part of a parameter that lies in this rank's shard.
@@ -104,18 +90,6 @@ std::string text_of(std::span<const Difference> differences) {
 }
 
 }  // namespace
-
-std::uint64_t hash_of_bytes(std::span<const std::byte> bytes) {
-  std::array<std::uint64_t, 4> chains{1, 2, 3, 4};
-  std::size_t at = 0;
-  for (; at + sizeof chains <= bytes.size(); at += sizeof chains)
-    for (std::size_t chain = 0; chain < chains.size(); ++chain)
-      mix(chains[chain], word_at(bytes, at + chain * word_bytes));
-  for (; at < bytes.size(); at += word_bytes) mix(chains[0], word_at(bytes, at));
-  std::uint64_t all = bytes.size();
-  for (const std::uint64_t chain : chains) mix(all, chain);
-  return all;
-}
 
 std::string replica_fault(comm::Communicator& communicator, TrainingRank& rank) {
   const plan::Mesh& mesh = rank.plan().mesh;

@@ -1,16 +1,11 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "comm/communicator.hpp"
 #include "train/training_rank.hpp"
 
 namespace foreshard::train {
-
-/// A hash of bytes, eight at a time, in four independent chains: a difference within eight bytes always shows. A tail
-/// of fewer than eight is padded with zeros.
-std::uint64_t hash_of_bytes(std::span<const std::byte> bytes);
 
 /// Collective: what is wrong, in the same words on all ranks, if ranks that hold the same shard of the parameters do
 /// not hold the same bits of it: which ranks, and the first parameter that differs; empty if all is well. Nothing is

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/units.hpp"
 #include "train/permutation.hpp"
 
@@ -50,8 +51,9 @@ WindowList::WindowList(const std::vector<std::filesystem::path>& paths, const St
   for (const auto& path : paths) {
     const DataShard& shard = shards_.emplace_back(path);
     check_length(shard, keep_short ? 2 : seq_len_ + 1);
-    const auto turn = static_cast<int>((shards_.size() - 1) % static_cast<std::size_t>(options.world_size));
-    if (turn == options.rank) shard.check_tokens(options.vocab_size);
+    const std::size_t place = shards_.size() - 1;
+    if (static_cast<int>(place % static_cast<std::size_t>(options.world_size)) == options.rank)
+      content_hash_ += Hash().add(place).add(shard.check_tokens(options.vocab_size).hash).value();
     const std::int64_t targets = shard.size() - 1;
     first_window_.push_back(size() + (keep_short ? divided_up(targets, seq_len_) : targets / seq_len_));
   }

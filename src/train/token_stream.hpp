@@ -34,6 +34,9 @@ class WindowList {
 
   std::int64_t size() const { return first_window_.back(); }
   std::int64_t tokens() const;
+  /// Of the shards that this rank has checked, by their places in the list. The sum over the ranks is a hash of all
+  /// tokens, whatever the number of ranks.
+  std::uint64_t content_hash() const { return content_hash_; }
   /// Row `row` of the batch becomes window `index`; tokens beyond a short window are 0, their targets −1.
   void read(std::int64_t index, std::int64_t row, Batch& batch) const;
 
@@ -41,6 +44,7 @@ class WindowList {
   std::vector<DataShard> shards_;
   std::vector<std::int64_t> first_window_;  ///< by shard, and the total
   std::int64_t seq_len_;
+  std::uint64_t content_hash_ = 0;
 };
 
 /// Training rows, a pure function of the step: nothing to save, nothing to restore.
@@ -62,6 +66,7 @@ class TokenStream {
 
   std::int64_t windows() const { return windows_.size(); }   ///< of one epoch
   std::int64_t tokens() const { return windows_.tokens(); }  ///< in all shards
+  std::uint64_t content_hash() const { return windows_.content_hash(); }
   /// The first step that reads the last window of epoch 1.
   std::int64_t steps_per_epoch() const;
 

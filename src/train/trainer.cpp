@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -320,7 +321,11 @@ void Trainer::validate(std::int64_t step) {
 Manifest Trainer::checkpoint_facts() const {
   Manifest facts{.config = config_.to_json()};
   facts.layout = layout_of(plan_settings_, rank_->plan(), config_.get<std::string>("optimizer.name"), settings_.seed);
-  facts.layout["data"] = {{"sequences", data_->windows()}, {"shuffle", settings_.shuffle}};
+  const auto hashes = communicator_.all_gather_u64(data_->content_hash());
+  facts.layout["data"] = {
+      {"sequences", data_->windows()},
+      {"content", fmt::format("{:016x}", std::accumulate(hashes.begin(), hashes.end(), std::uint64_t{0}))},
+      {"shuffle", settings_.shuffle}};
   return facts;
 }
 

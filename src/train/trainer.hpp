@@ -56,7 +56,7 @@ class Trainer {
   void check_replicas(std::int64_t step);
   void validate(std::int64_t step);
   bool validates_after(std::int64_t step) const;
-  Manifest checkpoint_facts() const;
+  Manifest checkpoint_facts() const;  // collective
   void save_checkpoint(std::int64_t step);
   void count_collectives(const comm::Counters& before);
   trace::Summary summary() const;

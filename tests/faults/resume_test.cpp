@@ -133,6 +133,21 @@ TEST_F(Resume, CheckpointsOfAnotherRunAreNotMixedWith) {
   EXPECT_THAT(other.output, HasSubstr("model.layers is 2 in the checkpoint and 3 here"));
 }
 
+TEST_F(Resume, OtherDataOfTheSameSizeAreRefused) {
+  const std::string arguments = fmt::format("--checkpoint.dir={}/saved --checkpoint.freq=2", data.path().string());
+  ASSERT_EQ(run(training(2, data.path(), arguments + " --train.steps=2")).exit_code, 0);
+  const fs::path file = data.path() / "text_train.bin";
+  fs::rename(file, data.path() / "moved_train.bin");
+  const std::string moved = fmt::format("{} --train.steps=4 --checkpoint.resume=auto --data.path={}/moved_train.bin",
+                                        arguments, data.path().string());
+  EXPECT_THAT(run(training(2, data.path(), moved)).output, HasSubstr("resumed      after step 2"));
+  fs::rename(data.path() / "moved_train.bin", file);
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(1024 + 2 * 1500).put('\7');
+  const Result other = run(training(2, data.path(), arguments + " --train.steps=6 --checkpoint.resume=auto"));
+  EXPECT_EQ(other.exit_code, 2) << other.output;
+  EXPECT_THAT(other.output, AllOf(HasSubstr("data.content is"), testing::Not(HasSubstr("data.sequences"))));
+}
+
 TEST_F(Resume, APathThatIsNoCheckpointIsRefused) {
   const Result nowhere = run(training(2, data.path(), "--checkpoint.resume=/nowhere"));
   EXPECT_EQ(nowhere.exit_code, 2) << nowhere.output;

@@ -89,19 +89,5 @@ INSTANTIATE_TEST_SUITE_P(Meshes, FlippedBit,
                                          Flip{{2, 1, 2}, 3, "(rank 3 unlike rank 1)"},
                                          Flip{{2, 2, 2}, 6, "(rank 6 unlike rank 2)"}));
 
-TEST(HashOfBytes, ChangesWithEachBitAndWithTheLength) {
-  std::vector<std::byte> bytes(75);
-  for (std::size_t size = 0; size <= bytes.size(); ++size) {
-    const std::span part = std::span(bytes).first(size);
-    const std::uint64_t before = train::hash_of_bytes(part);
-    for (std::size_t bit = 0; bit < 8 * size; ++bit) {
-      part[bit / 8] ^= std::byte{1} << bit % 8;
-      EXPECT_NE(train::hash_of_bytes(part), before) << "bit " << bit << " of " << size << " bytes";
-      part[bit / 8] ^= std::byte{1} << bit % 8;
-    }
-    EXPECT_NE(train::hash_of_bytes(std::vector<std::byte>(size + 1)), before) << size << " bytes";
-  }
-}
-
 }  // namespace
 }  // namespace foreshard::parity

@@ -49,7 +49,7 @@ TEST_F(DataShardTest, SixteenBitTokensComeBack) {
   EXPECT_EQ(shard.size(), 4);
   EXPECT_EQ(shard.token_bytes(), 2);
   EXPECT_EQ(shard[2], 65535);
-  EXPECT_EQ(shard.largest_token(), 65535);
+  EXPECT_EQ(shard.contents().largest_token, 65535);
   std::vector<std::int32_t> read(2);
   shard.read(2, read);
   EXPECT_THAT(read, ElementsAre(65535, 7));

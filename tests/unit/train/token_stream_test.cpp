@@ -146,6 +146,28 @@ TEST_F(TokenStreamTest, ShuffleDiffersByEpochAndSeed) {
   EXPECT_NE(first, step_tokens(all, 1));
 }
 
+TEST_F(TokenStreamTest, ContentHashSeesEachTokenAndTheOrderOfShardsButNotHowManyRanksReadThem) {
+  make_shards({40, 30, 50});
+  const auto hash = [&](int ranks) {
+    std::uint64_t sum = 0;
+    StreamOptions all = options(ranks, 1, 1, 4);
+    for (all.rank = 0; all.rank < ranks; ++all.rank) sum += TokenStream(paths_, all).content_hash();
+    return sum;
+  };
+  const std::uint64_t before = hash(1);
+  for (const int ranks : {2, 3, 5}) EXPECT_EQ(hash(ranks), before) << ranks << " ranks";
+  std::swap(paths_[0], paths_[2]);
+  EXPECT_NE(hash(1), before) << "the order of shards";
+  std::swap(paths_[0], paths_[2]);
+  for (const std::size_t changed : {0, 17, 29}) {
+    std::vector<std::uint32_t> tokens(30);
+    std::iota(tokens.begin(), tokens.end(), 40);
+    ++tokens[changed];
+    write_shard(paths_[1], tokens);
+    EXPECT_NE(hash(1), before) << "token " << changed;
+  }
+}
+
 TEST_F(TokenStreamTest, TooShortSaysWhatIsNeededAndWhatIsThere) {
   make_shards({40});
   EXPECT_EQ(problem_of(options(3, 1, 3, 4)), "") << "36 + 1 tokens are enough";
