@@ -75,7 +75,8 @@ std::string skipped_name(std::size_t kind) {
 }  // namespace
 
 std::map<std::string, double> scalars_of(const UpdateState& state) {
-  std::map<std::string, double> scalars{{"loss_scale", state.scaler.scale},
+  std::map<std::string, double> scalars{{"skipped_in_a_row", static_cast<double>(state.skipped_in_a_row)},
+                                        {"loss_scale", state.scaler.scale},
                                         {"loss_scale_finite_steps", static_cast<double>(state.scaler.finite_steps)}};
   for (std::size_t kind = 0; kind < state.skipped_steps.size(); ++kind)
     scalars[skipped_name(kind)] = static_cast<double>(state.skipped_steps[kind]);
@@ -87,7 +88,8 @@ UpdateState update_state_of(const std::map<std::string, double>& scalars) {
     const auto found = scalars.find(name);
     return found == scalars.end() ? absent : found->second;
   };
-  UpdateState state{.scaler = {value("loss_scale", 1), static_cast<std::int64_t>(value("loss_scale_finite_steps", 0))}};
+  UpdateState state{.skipped_in_a_row = static_cast<std::int64_t>(value("skipped_in_a_row", 0)),
+                    .scaler = {value("loss_scale", 1), static_cast<std::int64_t>(value("loss_scale_finite_steps", 0))}};
   state.skipped_steps[0] = static_cast<std::int64_t>(value("skipped_steps", 0));
   for (std::size_t kind = 1; scalars.contains(skipped_name(kind)); ++kind)
     state.skipped_steps.push_back(static_cast<std::int64_t>(scalars.at(skipped_name(kind))));

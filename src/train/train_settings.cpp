@@ -45,6 +45,10 @@ void add_train_keys(Config& config) {
   config.add("train.on_nonfinite", std::string("stop"),
              "when a loss or gradient is infinite or not a number: stop, or skip the step",
              {.choices = {"stop", "skip"}});
+  config.add("train.max_skips", 50,
+             "end the run (exit code 1) after so many skipped steps in a row, whether skipped by on_nonfinite or by a "
+             "dynamic loss scale; 0 = never",
+             {.unit = "steps", .min = 0});
   config.add("train.loss_scale", std::string("1"), "factor on the loss in backward: a number, or dynamic");
   config.add("optimizer.beta1", 0.9, "decay of the first moment (of lion: in the direction)", {.min = 0, .max = 1});
   config.add("optimizer.beta2", 0.95, "decay of the second moment (of lion: of its only one; its paper has 0.99)",
@@ -103,6 +107,7 @@ TrainSettings read_train_settings(const Config& config) {
                  .groups = parse_parameter_groups(config.get<std::string>("optimizer.groups")),
                  .loss_scale = parse_loss_scale("train.loss_scale", config.get<std::string>("train.loss_scale"))};
   s.skip_nonfinite = config.get<std::string>("train.on_nonfinite") == "skip";
+  s.max_skips = config.get<std::int64_t>("train.max_skips");
   s.schedule = read_lr_schedule(config, s.steps);
   s.data_path = config.get<std::string>("data.path");
   s.validation_path = config.get<std::string>("data.val_path");

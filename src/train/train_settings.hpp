@@ -16,6 +16,7 @@ struct TrainSettings {
   std::uint64_t seed = 0;
   OptimizerSettings optimizer;
   bool skip_nonfinite = false;  ///< go on after a step whose loss or gradient was not finite; else stop
+  std::int64_t max_skips = 0;   ///< skipped steps in a row that end the run; 0: never
   LrSchedule schedule;
   std::string data_path, validation_path;  ///< globs; no validation where empty
   bool shuffle = false;

@@ -19,6 +19,7 @@
 #include "train/nonfinite.hpp"
 #include "train/replica_check.hpp"
 #include "train/run_results.hpp"
+#include "train/step_failure.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -214,10 +215,14 @@ bool Trainer::is_traced(std::int64_t step) const {
 /// All ranks have the same verdict, so all come here together.
 void Trainer::judge(std::int64_t step, const StepResult& result, double loss_scale) {
   if (result.finite) return;
-  if (rank_->scaler().dynamic() && std::isfinite(result.loss)) return note_overflow(step, loss_scale);
-  const std::string findings = explain_nonfinite(communicator_, *rank_, step, batch_);
-  if (!settings_.skip_nonfinite) stop(step, result, findings);
-  if (leads()) log_warn("step {}: skipped, nothing was updated: {}", step, findings);
+  if (rank_->scaler().dynamic() && std::isfinite(result.loss)) {
+    note_overflow(step, loss_scale);
+  } else {
+    const std::string findings = explain_nonfinite(communicator_, *rank_, step, batch_);
+    if (!settings_.skip_nonfinite) stop(step, result, findings);
+    if (leads()) log_warn("step {}: skipped, nothing was updated: {}", step, findings);
+  }
+  expect_progress(step, result);
 }
 
 /// What a dynamic loss scale is for; not a fault.
@@ -228,14 +233,16 @@ void Trainer::note_overflow(std::int64_t step, double loss_scale) const {
 }
 
 void Trainer::stop(std::int64_t step, const StepResult& result, const std::string& findings) {
+  together(communicator_,
+           [&] { throw InputError(ExitCode::runtime_failure, diverged_text(step, result, findings, settings_)); });
+}
+
+void Trainer::expect_progress(std::int64_t step, const StepResult& result) {
+  const std::int64_t skipped = rank_->update_state().skipped_in_a_row;
+  if (settings_.max_skips == 0 || skipped < settings_.max_skips) return;
   together(communicator_, [&] {
-    throw InputError(
-        ExitCode::runtime_failure,
-        fmt::format("step {}: the loss is {} and the gradient norm {}: training has diverged\n  {}\n  nothing was "
-                    "updated; lower optimizer.lr ({}) or train.max_norm ({}), look at the data, or go on without such "
-                    "steps by train.on_nonfinite = skip",
-                    step, result.loss, result.grad_norm, findings, settings_.schedule.peak,
-                    settings_.optimizer.max_norm));
+    throw InputError(ExitCode::runtime_failure,
+                     no_progress_text(step, skipped, result, rank_->scaler().scale(), settings_));
   });
 }
 

@@ -32,7 +32,8 @@ class Trainer {
   ~Trainer();  ///< a run that did not come to its end is recorded as failed
 
   /// Collective: all steps that are left; `requeue` if a requested stop came before the last. A step whose loss or
-  /// gradient is not finite is skipped, or ends the run with an InputError that names what was not.
+  /// gradient is not finite is skipped, or ends the run with an InputError that names what was not; so do too many
+  /// skipped steps in a row.
   ExitCode run();
 
  private:
@@ -51,6 +52,7 @@ class Trainer {
   void judge(std::int64_t step, const StepResult& result, double loss_scale);
   void note_overflow(std::int64_t step, double loss_scale) const;
   void stop(std::int64_t step, const StepResult& result, const std::string& findings);
+  void expect_progress(std::int64_t step, const StepResult& result);
   StepMetrics metrics_of(std::int64_t step, const StepResult& result, double data_s) const;
   void report(const StepMetrics& metrics);
   void check_replicas(std::int64_t step);

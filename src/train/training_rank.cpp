@@ -80,6 +80,7 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
   result.grad_norm = sums.gradient_norm;
   result.finite = sums.finite();
   if (!result.finite) ++skipped_steps_[plans_.kind_of(step)];
+  skipped_in_a_row_ = result.finite ? 0 : skipped_in_a_row_ + 1;
   scaler_.update(result.finite);
   return result;
 }
@@ -87,6 +88,7 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
 void TrainingRank::restore(const UpdateState& state) {
   skipped_steps_ = state.skipped_steps;
   skipped_steps_.resize(plans_.all().size());
+  skipped_in_a_row_ = state.skipped_in_a_row;
   if (scaler_.dynamic()) scaler_.restore(state.scaler);
 }
 

@@ -29,6 +29,7 @@ struct OptimizerSettings {
 struct UpdateState {
   /// By kind of step; not finite, so not counted by the optimizer's bias corrections.
   std::vector<std::int64_t> skipped_steps{0};
+  std::int64_t skipped_in_a_row = 0;  ///< of all kinds, since the last that was finite
   GradScaler::State scaler;
   friend bool operator==(const UpdateState&, const UpdateState&) = default;
 };
@@ -58,7 +59,7 @@ class TrainingRank {
   /// Collective: {Σ losses, valid tokens} of one micro-batch of all ranks, with the parameters as they are.
   std::pair<double, double> evaluate(const Batch& batch);
 
-  UpdateState update_state() const { return {skipped_steps_, scaler_.state()}; }
+  UpdateState update_state() const { return {skipped_steps_, skipped_in_a_row_, scaler_.state()}; }
   std::int64_t skipped_steps() const { return std::accumulate(skipped_steps_.begin(), skipped_steps_.end(), 0L); }
   void restore(const UpdateState& state);  ///< a fixed loss scale stays as it is
   const GradScaler& scaler() const { return scaler_; }
@@ -99,6 +100,7 @@ class TrainingRank {
   engine::Arenas arenas_;
   engine::CpuExecutor executor_;
   std::vector<std::int64_t> skipped_steps_;  // by kind of step
+  std::int64_t skipped_in_a_row_ = 0;
   GradScaler scaler_;
 };
 

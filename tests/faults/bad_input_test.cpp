@@ -127,6 +127,20 @@ TEST_F(BadInput, ADivergedRunMayGoOnWithoutItsBadSteps) {
   EXPECT_THAT(result.output, AllOf(HasSubstr("skipped, nothing was updated: the loss of rank 0"), HasSubstr("4/4")));
 }
 
+TEST_F(BadInput, ARunThatSkipsAllItsStepsEnds) {
+  const std::string diverged = "--train.steps=9 --optimizer.lr=1e30 --train.max_norm=0 --train.on_nonfinite=skip ";
+  expect_refused(train(diverged + "--lr_scheduler.warmup_steps=0 --train.max_skips=3"), 1,
+                 AllOf(HasSubstr("step 4: 3 steps in a row were skipped"), HasSubstr("train.max_skips"),
+                       HasSubstr("nothing was updated since step 1")));
+}
+
+TEST_F(BadInput, AGradientThatNoLossScaleFitsEndsTheRun) {
+  expect_refused(train("--train.steps=9 --train.loss_scale=dynamic --train.max_skips=2 --precision.param=fp16 "
+                       "--precision.reduce=fp16 --optimizer.lr=1e30 --lr_scheduler.warmup_steps=0 --train.max_norm=0 "
+                       "--train.on_nonfinite=skip"),
+                 1, AllOf(HasSubstr("2 steps in a row were skipped"), HasSubstr("the loss scale now ")));
+}
+
 TEST_F(BadInput, AnOptimizerThatNeedsWholeTensorsIsRefused) {
   expect_refused(train("--optimizer.name=lamb"), 2, HasSubstr("needs the norm of each whole parameter"));
 }

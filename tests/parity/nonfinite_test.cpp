@@ -188,6 +188,8 @@ TEST(LossScale, BacksOffUntilTheGradientFits) {
   setup.after_step = [&](const StepEnd& end) {
     const std::lock_guard lock(mutex);
     of_rank[end.communicator.rank()].emplace_back(end.result.finite, end.rank.scaler().scale());
+    const auto state = end.rank.update_state();
+    EXPECT_EQ(state.skipped_in_a_row, end.result.finite ? 0 : end.step) << "the first ones are skipped";
   };
   run(setup);
   EXPECT_EQ(of_rank[1], of_rank[0]);

@@ -95,7 +95,8 @@ std::int64_t peak_resident_bytes() {
 }
 
 TEST(CheckpointState, ScalarsComeBack) {
-  const UpdateState state{.skipped_steps = {3, 1}, .scaler = {.scale = 0x1p17, .finite_steps = 41}};
+  const UpdateState state{
+      .skipped_steps = {3, 1}, .skipped_in_a_row = 2, .scaler = {.scale = 0x1p17, .finite_steps = 41}};
   EXPECT_EQ(update_state_of(scalars_of(state)), state);
   EXPECT_EQ(update_state_of({}), UpdateState());
   OneRank rank(4);
