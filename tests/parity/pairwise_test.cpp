@@ -13,7 +13,9 @@ using plan::Accumulation;
 using plan::BackwardPrefetch;
 using plan::Keep;
 using plan::Mesh;
+using plan::Wrap;
 using Mode = plan::Recompute::Mode;
+using Policy = Wrap::Policy;
 
 const model::GptConfig odd_model{
     .layers = 3, .width = 15, .heads = 3, .vocab_size = 37, .max_seq_len = 9, .ffn_width = 23};
@@ -51,9 +53,14 @@ const std::vector<plan::Precision> precisions{{},
                                               {.parameters = DType::bf16, .reduction = DType::bf16},
                                               {.parameters = DType::bf16, .output = DType::f32},
                                               {.parameters = DType::f16}};
+const std::vector<plan::Offload> offloads{
+    {}, {.parameters = true}, {.gradients = true}, {.optimizer = true}, {true, true, true}};
+const std::vector<Wrap> wraps{
+    {}, {.policy = Policy::blocks, .count = 2}, {.policy = Policy::size, .count = 500}, {.policy = Policy::none}};
 
-const std::vector<std::size_t> sizes{meshes.size(), keeps.size(),      steps.size(),     aheads.size(),
-                                     limits.size(), recomputes.size(), precisions.size()};
+const std::vector<std::size_t> sizes{meshes.size(),     keeps.size(),    steps.size(),
+                                     aheads.size(),     limits.size(),   recomputes.size(),
+                                     precisions.size(), offloads.size(), wraps.size()};
 
 const std::vector<Combination>& combinations() {
   static const auto cover = pairwise_cover(sizes);
@@ -75,7 +82,8 @@ bool is_mixed(const Combination& c) { return precisions[c[6]].parameters.has_val
 RunSetup setup_of(const Combination& c) {
   const Steps& step = steps[c[2]];
   RunSetup setup = setup_of(meshes[c[0]], step.micro_batches);
-  setup.settings.schedule = {.keep = keeps[c[1]],
+  setup.settings.schedule = {.wrap = wraps[c[8]],
+                             .keep = keeps[c[1]],
                              .accumulation = step.accumulation,
                              .prefetch = aheads[c[3]].backward,
                              .prefetch_depth = aheads[c[3]].backward_depth,
@@ -85,6 +93,7 @@ RunSetup setup_of(const Combination& c) {
                              .reduce_limit = limits[c[4]].reductions,
                              .micro_batches = step.micro_batches,
                              .recompute = recomputes[c[5]],
+                             .offload = offloads[c[7]],
                              .precision = precisions[c[6]]};
   if (is_mixed(c)) setup.dtype = DType::f32, setup.reference = false;
   return setup;
@@ -97,7 +106,7 @@ const Outcome& one_rank(int micro_batches) {
 }
 
 std::string text_of(const Combination& c) {
-  std::string text = "mesh, keep, steps, prefetch, limits, recompute, precision:";
+  std::string text = "mesh, keep, steps, prefetch, limits, recompute, precision, offload, units:";
   for (const std::size_t value : c) text += " " + std::to_string(value);
   return text;
 }
