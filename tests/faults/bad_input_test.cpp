@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "command.hpp"
@@ -40,6 +41,15 @@ TEST_F(BadInput, AGoodRunEndsWell) {
   const Result result = train("--data.val_path=" + shard("text_val.bin"));
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, AllOf(HasSubstr("step     1/1"), HasSubstr("val step 1")));
+}
+
+/// Sizes that do not divide are sharded all the same, and the run says that it does.
+TEST_F(BadInput, OddSizesAreNoReasonNotToShard) {
+  const Result result = train("--model.width=15 --model.heads=3 --model.vocab_size=257", 3);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("shard degree 3"));
+  const auto record = nlohmann::json::parse(std::ifstream(data.path() / "runs/train/latest/run.json"));
+  EXPECT_EQ(record["shard_degree"], 3);
 }
 
 TEST_F(BadInput, AMissingFileIsNamed) {

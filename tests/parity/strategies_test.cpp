@@ -1,6 +1,9 @@
 // Sharded training against one rank that has the whole batch: reference kernels in double, ten steps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "expect.hpp"
 
 namespace foreshard::parity {
@@ -61,6 +64,45 @@ TEST(StrategiesEdges, UnitsSmallerThanTheWorld) {
   const model::GptConfig model{.layers = 2, .width = 1, .heads = 1, .vocab_size = 2, .max_seq_len = 7, .ffn_width = 1};
   const Outcome one = run(setup_of(no_shard(1), 1, model));
   for (const int world : {3, 8}) expect_close(one, run(setup_of(full_shard(world), 1, model)), 1e-11);
+}
+
+TEST(StrategiesEdges, SevenRanks) {
+  const auto on = [](const plan::Mesh& mesh) {
+    RunSetup setup{.settings = settings_of(odd_model, seq, 21, mesh)};
+    setup.batch = [](std::int64_t step) { return formula_batch(21, seq, odd_model.vocab_size, step, 5); };
+    return run(setup);
+  };
+  const Outcome one = on(no_shard(1));
+  expect_close(one, on(full_shard(7)), 1e-12);
+  expect_close(one, on(no_shard(7)), 1e-12);
+}
+
+/// A sequence of 11 valid targets and one of 101: the loss is their mean over tokens, not the mean of their means,
+/// however they are dealt.
+TEST(StrategiesEdges, SequencesOfUnequalLengthCountByToken) {
+  constexpr std::int64_t longest = 103;
+  const model::GptConfig model{.layers = 1, .width = 6, .heads = 2, .vocab_size = 19, .max_seq_len = longest};
+  const auto with = [&](const plan::Mesh& mesh, int micro_batches, std::int64_t first, std::int64_t second) {
+    RunSetup setup{.settings = settings_of(model, longest, 2, mesh, micro_batches)};
+    setup.learning_rates = {1e-2, 1e-2};
+    setup.batch = [=](std::int64_t step) {
+      train::Batch batch = formula_batch(2, longest, 19, step);
+      std::fill(batch.targets.begin() + first, batch.targets.begin() + longest, -1);
+      std::fill(batch.targets.begin() + longest + second, batch.targets.end(), -1);
+      return batch;
+    };
+    return run(setup);
+  };
+  const Outcome one = with(no_shard(1), 1, 11, 101);
+  const double of_first = with(no_shard(1), 1, 11, 0).losses[0], of_second = with(no_shard(1), 1, 0, 101).losses[0];
+  EXPECT_NEAR(one.losses[0], (11 * of_first + 101 * of_second) / 112, 1e-13);
+  EXPECT_GT(std::abs(one.losses[0] - (of_first + of_second) / 2), 1e-4) << "the two means must differ";
+  expect_close(one, with(no_shard(1), 2, 11, 101), 1e-12, "two micro-batches");
+  expect_close(one, with(full_shard(2), 1, 11, 101), 1e-12, "two ranks");
+  expect_close(one, with(no_shard(2), 1, 11, 101), 1e-12, "two replicas");
+  const Outcome alone = with(no_shard(1), 1, 11, 0);
+  expect_close(alone, with(no_shard(1), 2, 11, 0), 1e-12, "a micro-batch without targets");
+  expect_close(alone, with(full_shard(2), 1, 11, 0), 1e-12, "a rank without targets");
 }
 
 TEST(StrategiesEdges, UntiedHeadAndDropout) {

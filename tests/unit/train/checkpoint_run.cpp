@@ -14,8 +14,12 @@ constexpr std::uint64_t seed = 11;
 constexpr std::int64_t seq = 5;
 
 plan::Settings settings_of(const Job& job) {
-  const model::GptConfig model{
-      .layers = job.layers, .width = 12, .heads = 3, .vocab_size = 19, .max_seq_len = seq, .dropout = 0.2};
+  const model::GptConfig model{.layers = job.layers,
+                               .width = job.width,
+                               .heads = job.heads,
+                               .vocab_size = 19,
+                               .max_seq_len = seq,
+                               .dropout = 0.2};
   plan::Settings settings{.model = model, .batch = {.batch = 2, .seq = seq}, .mesh = job.mesh};
   settings.schedule.keep = job.keep_gathered;
   settings.schedule.accumulation = job.accumulation;

@@ -19,7 +19,7 @@ struct Job {
   plan::Offload offload;
   plan::PartialSteps partial;
   int micro_batches = 1;
-  std::int64_t layers = 2;
+  std::int64_t layers = 2, width = 12, heads = 3;
   std::int64_t steps = 7;
   std::filesystem::path data;                     ///< a token shard; `write_tokens` makes one
   std::filesystem::path folder;                   ///< of checkpoints

@@ -121,6 +121,22 @@ TEST_F(ResumeTest, FromTheDeviceIntoTheHostAndBackGoesOnToTheSameBits) {
   EXPECT_TRUE(back.state == expected.state);
 }
 
+/// Of eight ranks most hold no element of a block, and the others hold padding.
+TEST_F(ResumeTest, RanksWithoutAnyElementSaveAndResumeToo) {
+  Job whole = job();
+  whole.mesh = {1, 1, 8};
+  whole.width = whole.heads = 1;
+  whole.save_after = {3};
+  const JobOutcome expected = run(whole);
+  Job rest = whole;
+  rest.save_after = {};
+  rest.candidates = {checkpoint(3)};
+  const JobOutcome outcome = run(rest);
+  EXPECT_EQ(outcome.resumed_step, 3);
+  EXPECT_EQ(outcome.losses, tail(expected.losses, 3));
+  EXPECT_TRUE(outcome.state == expected.state);
+}
+
 TEST_F(ResumeTest, SavingChangesNothing) {
   Job saving = job(), plain = job();
   saving.save_after = {2, 3};
