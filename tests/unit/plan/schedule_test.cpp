@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <random>
+#include <set>
+
 #include "plan/order.hpp"
 #include "plan/query.hpp"
 #include "tiny.hpp"
@@ -120,6 +124,25 @@ TEST(PlanHash, SeesASwapOfEqualUnits) {
   std::swap(swapped.ops[gathers[0].value].unit, swapped.ops[gathers[1].value].unit);
   EXPECT_EQ(hash_of(plan), hash_of(tiny_plan({})));
   EXPECT_NE(hash_of(plan), hash_of(swapped));
+}
+
+/// Nothing in a plan follows the order of addresses: each time all is built at others.
+TEST(PlanHash, DoesNotDependOnAddresses) {
+  std::mt19937 random(1);
+  std::vector<std::unique_ptr<std::byte[]>> filling;
+  std::set<std::uint64_t> hashes;
+  std::set<const Op*> places;
+  for (int i = 0; i < 200; ++i) {
+    for (int block = 0; block < 20; ++block) filling.push_back(std::make_unique<std::byte[]>(1 + random() % 3000));
+    for (int block = 0; block < 10; ++block) filling[random() % filling.size()].reset();
+    const Plan plan = tiny_plan(
+        {.wrap = {.policy = Wrap::Policy::size, .count = 300}, .micro_batches = 3, .offload = {true, true, true}}, 4,
+        2);
+    hashes.insert(hash_of(plan));
+    places.insert(plan.ops.data());
+  }
+  EXPECT_EQ(hashes.size(), 1U);
+  EXPECT_GT(places.size(), 20U) << "the addresses were the same";
 }
 
 }  // namespace
