@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <regex>
+#include <set>
 
 #include "unit/house/include_rules.hpp"
 #include "unit/house/source_tree.hpp"
+#include "unit/house/test_names.hpp"
 
 namespace foreshard::house {
 namespace {
@@ -50,6 +52,44 @@ TEST(House, AlgorithmsHoldNoBackendSwitches) {
     if (layer_of(path).empty() || !is_cpp(path)) continue;
     EXPECT_FALSE(std::regex_search(read_text(root / path), guard)) << path << ": put the other case in a stub file";
   }
+}
+
+/// The order in which a hash table, or a table sorted by addresses, is walked is nobody's decision: on two ranks it may
+/// differ, and then so does the order of their collectives.
+TEST(House, WhatRanksMustHaveAlikeIsNeverInTheOrderOfAHashOrAnAddress) {
+  const std::regex table(R"(unordered_|std::(map|set)<[^,>]*\*)");
+  const std::set<std::string> layers = {"model", "plan", "exec", "engine", "comm"};
+  for (const auto& path : source_files(root)) {
+    if (!is_cpp(path) || !layers.contains(layer_of(path))) continue;
+    EXPECT_FALSE(std::regex_search(read_text(root / path), table)) << path;
+  }
+}
+
+std::set<std::string> all_tests() {
+  std::set<std::string> tests;
+  for (const auto& path : source_files(root))
+    if (is_cpp(path) && *path.begin() == "tests") tests.merge(tests_defined_in(read_text(root / path)));
+  return tests;
+}
+
+TEST(House, PagesNameTestsThatExist) {
+  const std::set<std::string> tests = all_tests();
+  for (const char* page : {"src/FSDP.md", "tests/CASES.md"}) {
+    const auto named = tests_named_in(read_text(root / page));
+    EXPECT_GT(named.size(), 50U) << page;
+    for (const std::string& name : named) EXPECT_TRUE(is_test(name, tests)) << page << " names " << name;
+  }
+}
+
+TEST(House, FindsNamesOfNoTest) {
+  const auto tests = tests_defined_in("TEST(One, IsHere) {\nTEST_P(Two,\n       IsToo) {\n// TEST(Three, IsNot)\n");
+  EXPECT_EQ(tests, (std::set<std::string>{"One.IsHere", "Two.IsToo"}));
+  const auto named =
+      tests_named_in("`One.Is…`, `Two.*`, `T*.IsToo`, `Three.IsNot`, `One.Is`, `plan/op`, `README.md`, One.X");
+  EXPECT_EQ(named, (std::vector<std::string>{"One.Is*", "Two.*", "T*.IsToo", "Three.IsNot", "One.Is"}));
+  std::vector<bool> known;
+  for (const std::string& name : named) known.push_back(is_test(name, tests));
+  EXPECT_EQ(known, (std::vector<bool>{true, true, true, false, false}));
 }
 
 struct Bad {
