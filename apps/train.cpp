@@ -1,13 +1,16 @@
 // foreshard-train: trains a GPT with fully sharded data parallelism on the ranks of an MPI job.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/run_main.hpp"
 #include "comm/mpi_communicator.hpp"
+#include "train/start_guard.hpp"
 #include "train/trainer.hpp"
 
 namespace {
@@ -46,6 +49,8 @@ void expect_world_size(const Announced& announced, int real) {
                                announced.ranks, announced.variable, real, consequence));
 }
 
+constexpr int start_up = 12;  ///< as long as the watchdog gives it, times its deadline
+
 /// One rank failing ends all: the first failing lane prints why, then the job is aborted.
 void end_job(std::exception_ptr error) {
   std::exit(run_main(
@@ -64,12 +69,16 @@ int run(int argc, char** argv) {
 
   const std::atomic<bool>& stop_requested = train::catch_stop_signal();
   const std::vector<std::string> command_line(argv, argv + argc);
+  std::optional<train::StartGuard> guard;
+  guard.emplace("the start of MPI", std::chrono::duration<double>(train_settings.watchdog_s), end_job);
   const comm::MpiSession mpi(argc, argv);
   const auto communicator = comm::make_mpi({.shared_memory = config.get<std::string>("comm.backend") != "messages"});
   set_log_rank(communicator->rank());
   log_info("mpi          thread level {}", mpi.thread_level());
   expect_world_size(announced, communicator->size());
+  guard.emplace("start-up", start_up * std::chrono::duration<double>(train_settings.watchdog_s), end_job);
   train::Trainer trainer(config, plan_settings, train_settings, *communicator, command_line, end_job, stop_requested);
+  guard.reset();
   return static_cast<int>(trainer.run());
 }
 

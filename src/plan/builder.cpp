@@ -43,7 +43,6 @@ double received_bytes(OpKind kind, int members, std::int64_t elements, DType fro
   if (!is_gather_or_scatter(kind)) return 0;
   return static_cast<double>(elements * size_bytes(from)) * (members - 1) / members;
 }
-}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // A rank that is stopped, killed, or late: all end and say who it was, or nobody notices.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -58,6 +59,16 @@ TEST_P(StoppedRank, IsNamedAndAllEnd) {
   EXPECT_THAT(result.output, HasSubstr("rank " + std::to_string(stopped) + " (process " + std::to_string(process) +
                                        ") is stopped or dead"));
   EXPECT_TRUE(goes(process)) << "the stopped process was left behind";
+}
+
+/// Before MPI has started on all ranks, no rank sees another.
+TEST_F(WatchedRun, EndsWhenARankIsStoppedBeforeMpiStarts) {
+  const std::string late =
+      fmt::format("{} 1 {} : -n 1 sh -c 'kill -STOP $$; exec {}'", FORESHARD_MPIRUN,
+                  program(data.path(), "--engine.watchdog_s=2"), program(data.path(), "--engine.watchdog_s=2"));
+  const Result result = run(late);
+  EXPECT_EQ(result.exit_code, 6) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("the start of MPI did not end within 2 s"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StoppedRank, testing::Values(std::tuple(2, 0), std::tuple(2, 1), std::tuple(3, 2)));
