@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/sha256.hpp"
 #include "train/checkpoint_state.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* schema = "foreshard-checkpoint";
-constexpr int version = 1;
+constexpr int version = 1, most_depth = 32;
 
 std::string dumped(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
@@ -31,7 +32,11 @@ std::string sealed(const Json& body) {
 
 /// The body of a sealed text, which is exactly what `sealed` made of it.
 Json unsealed(const std::string& text, const std::filesystem::path& path) {
-  const Json json = Json::parse(text, nullptr, false);
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > most_depth) refuse(path, "it is not a manifest");  // which writing it again would follow by recursion
+    return true;
+  };
+  const Json json = Json::parse(text, shallow, false);
   if (!json.is_object() || !json.contains("body")) refuse(path, "it is not a manifest");
   if (sealed(json["body"]) != text) refuse(path, "its text is not the one that was written (SHA-256 differs)");
   return json["body"];
@@ -61,11 +66,22 @@ Json model_facts(const model::GptConfig& m) {
           {"tied_head", m.tied_head}};
 }
 
-Json unit_facts(const plan::Plan& plan) {
+/// Which parameters lie where in a unit's flat parameter: units of the same size may hold others, or in another order.
+std::string pieces_text(const plan::FlatParameter& unit, const model::Graph& graph) {
+  const auto name = [&](const plan::FlatPiece& piece) { return graph.parameters[piece.parameter.value].name; };
+  if (unit.pieces.empty()) return "none";
+  Hash hash;
+  for (const plan::FlatPiece& piece : unit.pieces) hash.add(name(piece)).add(piece.offset).add(int{piece.trainable});
+  return fmt::format("{} to {}, {} parameters, {:016x}", name(unit.pieces.front()), name(unit.pieces.back()),
+                     unit.pieces.size(), hash.value());
+}
+
+Json unit_facts(const plan::Plan& plan, const model::Graph& graph) {
   Json units = Json::object();
   for (std::size_t i = 0; i < plan.units.size(); ++i)
     units[plan.unit_names[i]] = {{"elements", plan.units[i].elements},
-                                 {"shard_elements", plan.units[i].shard_elements}};
+                                 {"shard_elements", plan.units[i].shard_elements},
+                                 {"parameters", pieces_text(plan.units[i], graph)}};
   return units;
 }
 
@@ -134,7 +150,7 @@ Json layout_of(const plan::Settings& settings, const plan::Plan& plan, const std
           {"dtype", name_of(plan.dtype)},
           {"optimizer", {{"name", optimizer}}},
           {"train", {{"seed", seed}, {"seq_len", settings.batch.seq}, {"global_batch_size", settings.global_batch()}}},
-          {"units", unit_facts(plan)},
+          {"units", unit_facts(plan, model::build_gpt(settings.model, settings.batch))},
           {"partial_steps", partial_facts(settings.partial)},
           {"state_bytes", state_facts(plan)}};
 }

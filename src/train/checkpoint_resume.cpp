@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 std::string contents_of(const fs::path& path) {
-  if (!fs::is_regular_file(path))
+  std::error_code none;
+  if (!fs::is_regular_file(path, none))
     throw InputError(ExitCode::bad_input, fmt::format("{} is not whole: there is no such file", path.string()));
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

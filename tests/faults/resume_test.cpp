@@ -148,6 +148,17 @@ TEST_F(Resume, OtherDataOfTheSameSizeAreRefused) {
   EXPECT_THAT(other.output, AllOf(HasSubstr("data.content is"), testing::Not(HasSubstr("data.sequences"))));
 }
 
+/// Both runs have a root and one unit, each as large as the other's.
+TEST_F(Resume, UnitsOfTheSameSizeThatHoldOtherParametersAreRefused) {
+  const std::string arguments = fmt::format("--checkpoint.dir={}/saved --checkpoint.freq=2", data.path().string());
+  ASSERT_EQ(run(training(2, data.path(), arguments + " --train.steps=2 --units.policy=list:h.0")).exit_code, 0);
+  const Result other =
+      run(training(2, data.path(), arguments + " --train.steps=3 --checkpoint.resume=auto --units.policy=list:h.1"));
+  EXPECT_EQ(other.exit_code, 2) << other.output;
+  EXPECT_THAT(other.output, AllOf(HasSubstr("units.u0.parameters is \"h.0.ln_1.weight to h.0.mlp.c_proj.bias"),
+                                  HasSubstr("and \"h.1.ln_1.weight to h.1.mlp.c_proj.bias")));
+}
+
 TEST_F(Resume, APathThatIsNoCheckpointIsRefused) {
   const Result nowhere = run(training(2, data.path(), "--checkpoint.resume=/nowhere"));
   EXPECT_EQ(nowhere.exit_code, 2) << nowhere.output;

@@ -113,6 +113,11 @@ TEST_F(CheckpointDamage, AFlippedBitInAnyByteOfTheManifestIsFound) {
     EXPECT_THROW(parse_manifest(with_flipped_bit(text, byte, byte % 7), "m"), InputError) << byte;
 }
 
+TEST_F(CheckpointDamage, ADeepManifestIsRefusedRatherThanFollowed) {
+  const std::string deep(1'000'000, '[');
+  EXPECT_THROW(parse_manifest("{\"body\":" + deep + std::string(deep.size(), ']') + "}", "m"), InputError);
+}
+
 TEST_F(CheckpointDamage, AFlippedBitInAnyByteOfAShardIsFound) {
   save_two(1);
   const fs::path file = checkpoint(2) / state_file_name(0);
