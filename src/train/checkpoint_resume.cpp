@@ -29,11 +29,19 @@ std::string contents_of(const fs::path& path) {
   return text.str();
 }
 
+void expect_named_after(const Manifest& manifest, const fs::path& checkpoint) {
+  const auto named = step_of(checkpoint);
+  if (!named || *named == manifest.step) return;
+  throw InputError(ExitCode::bad_input,
+                   fmt::format("{} is not what it is called: its manifest is of step {}; call it {}",
+                               checkpoint.string(), manifest.step, checkpoint_name(manifest.step)));
+}
+
 /// The text of a manifest that can be parsed.
 std::string manifest_text(const fs::path& checkpoint) {
   const fs::path path = checkpoint / manifest_name;
   std::string text = contents_of(path);
-  parse_manifest(text, path);
+  expect_named_after(parse_manifest(text, path), checkpoint);
   return text;
 }
 

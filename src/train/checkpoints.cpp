@@ -51,6 +51,7 @@ Checkpoints::Checkpoints(CheckpointSettings settings, comm::Communicator& commun
     : settings_(std::move(settings)), communicator_(communicator), rank_(rank), facts_(std::move(facts)) {}
 
 std::int64_t Checkpoints::resume() {
+  together(communicator_, [&] { expect_folder(); });
   if (settings_.resume != "off") {
     std::vector<fs::path> found;
     together(communicator_, [&] { found = candidates(); });
@@ -61,6 +62,12 @@ std::int64_t Checkpoints::resume() {
   if (leads()) tell();
   together(communicator_, [&] { expect_room_after(saved_step_); });
   return saved_step_;
+}
+
+void Checkpoints::expect_folder() const {
+  if (!leads() || !fs::exists(settings_.dir) || fs::is_directory(settings_.dir)) return;
+  throw InputError(ExitCode::usage, fmt::format("checkpoint.dir = {} is not a folder; give one, which need not exist",
+                                                settings_.dir.string()));
 }
 
 /// On rank 0, newest first.

@@ -44,6 +44,7 @@ class Checkpoints {
 
  private:
   bool leads() const { return communicator_.rank() == 0; }
+  void expect_folder() const;
   std::vector<std::filesystem::path> candidates() const;
   void expect_room_after(std::int64_t step) const;
   void tell() const;

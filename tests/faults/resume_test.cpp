@@ -159,6 +159,22 @@ TEST_F(Resume, UnitsOfTheSameSizeThatHoldOtherParametersAreRefused) {
                                   HasSubstr("and \"h.1.ln_1.weight to h.1.mlp.c_proj.bias")));
 }
 
+TEST_F(Resume, ARenamedCheckpointIsRefusedAndTheOneBeforeItUsed) {
+  const std::string arguments = fmt::format("--checkpoint.dir={}/saved --checkpoint.freq=2", data.path().string());
+  ASSERT_EQ(run(training(2, data.path(), arguments + " --train.steps=4")).exit_code, 0);
+  fs::rename(data.path() / "saved/step-00000004", data.path() / "saved/step-00000009");
+  const Result again = run(training(2, data.path(), arguments + " --train.steps=5 --checkpoint.resume=auto"));
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_THAT(again.output, AllOf(HasSubstr("its manifest is of step 4"), HasSubstr("resumed      after step 2")));
+}
+
+TEST_F(Resume, AFileInThePlaceOfTheFolderIsRefused) {
+  const Result refused = run(training(
+      2, data.path(), fmt::format("--checkpoint.dir={}/text_train.bin --train.steps=2", data.path().string())));
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("is not a folder"));
+}
+
 TEST_F(Resume, APathThatIsNoCheckpointIsRefused) {
   const Result nowhere = run(training(2, data.path(), "--checkpoint.resume=/nowhere"));
   EXPECT_EQ(nowhere.exit_code, 2) << nowhere.output;
