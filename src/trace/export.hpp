@@ -32,9 +32,9 @@ void select_ranks(Selection& selection, const std::string& text);
 /// Source: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format).
 /// A process per rank; in it a thread per lane, a thread of steps (ProfilerStep#N) and counters of live bytes by class.
 /// Collectives are called `nccl:<kind> <unit>`, whoever carried them out: HTA takes only names that begin so for
-/// communication. Times are microseconds after the first event or step selected, `baseTimeNanoseconds`. Slices of one thread
-/// never overlap. Throws InputError if the selection is empty or `path` exists, unless `force`; LibraryError if it
-/// cannot be written.
+/// communication. Times are microseconds after the first event or step selected, `baseTimeNanoseconds`. Slices of one
+/// thread never overlap. Throws InputError if the selection is empty or `path` exists, unless `force`; LibraryError if
+/// it cannot be written.
 void export_perfetto(const Trace& trace, const Selection& selection, const std::string& path, bool force);
 
 /// Writes comma-separated tables with a header line: the events alone if `path` ends in .csv, else into the folder
