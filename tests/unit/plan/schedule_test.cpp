@@ -132,14 +132,15 @@ TEST(PlanHash, DoesNotDependOnAddresses) {
   std::vector<std::unique_ptr<std::byte[]>> filling;
   std::set<std::uint64_t> hashes;
   std::set<const Op*> places;
+  std::vector<Plan> kept;  // so that no other plan gets its addresses
   for (int i = 0; i < 200; ++i) {
     for (int block = 0; block < 20; ++block) filling.push_back(std::make_unique<std::byte[]>(1 + random() % 3000));
     for (int block = 0; block < 10; ++block) filling[random() % filling.size()].reset();
-    const Plan plan = tiny_plan(
+    kept.push_back(tiny_plan(
         {.wrap = {.policy = Wrap::Policy::size, .count = 300}, .micro_batches = 3, .offload = {true, true, true}}, 4,
-        2);
-    hashes.insert(hash_of(plan));
-    places.insert(plan.ops.data());
+        2));
+    hashes.insert(hash_of(kept.back()));
+    places.insert(kept.back().ops.data());
   }
   EXPECT_EQ(hashes.size(), 1U);
   EXPECT_GT(places.size(), 20U) << "the addresses were the same";
