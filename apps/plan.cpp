@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/config.hpp"
@@ -13,6 +15,7 @@
 #include "sim/predict.hpp"
 #include "sim/predicted_trace.hpp"
 #include "sim/report.hpp"
+#include "sim/validation/validate.hpp"
 
 namespace {
 
@@ -80,7 +83,42 @@ plan::Plan plan_of(const plan::Settings& settings, std::int64_t step) {
   return plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule_of(what));
 }
 
+Config validate_keys() {
+  Config config("foreshard-plan validate", "Predicts published runs and says how far off the predictions are.");
+  config.example("foreshard-plan validate tests/data/measurements/*.csv");
+  config.add_arguments("FILE.csv", "tables of published runs, as tests/data/measurements/README.md describes them", 1,
+                       1 << 16);
+  config.add("json", false, "print one JSON object");
+  config.add("out", "", "write each table with the predictions beside its rows into this folder");
+  config.add("constants", "", "a JSON object of constants to use instead of those built in, by name");
+  return config;
+}
+
+void keep(const sim::validation::CsvTable& table, const std::string& folder) {
+  if (folder.empty()) return;
+  std::filesystem::create_directories(folder);
+  const auto path = std::filesystem::path(folder) / std::filesystem::path(table.path).filename();
+  sim::validation::write_csv(path.string(), table);
+}
+
+int validate(int argc, char** argv) {
+  Config config = validate_keys();
+  config.parse(argc, argv);
+  if (answered(config)) return 0;
+  sim::closed_form::Profile profile;
+  if (const auto path = config.get<std::string>("constants"); !path.empty()) profile.override_from(path);
+  sim::validation::Validation validation;
+  for (const std::string& path : config.arguments()) {
+    sim::validation::CsvTable table = sim::validation::read_csv(path);
+    sim::validation::validate(table, profile, validation);
+    keep(table, config.get<std::string>("out"));
+  }
+  fmt::print("{}\n", config.get<bool>("json") ? to_json(validation).dump(1) : to_text(validation));
+  return 0;
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return validate(argc - 1, argv + 1);
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;

@@ -40,7 +40,7 @@ foreshard_check_headers(trace DIR src/trace LIBRARIES foreshard_trace foreshard_
 foreshard_check_headers(comm DIR src/comm EXCLUDE mpi_ LIBRARIES foreshard_comm)
 foreshard_check_headers(comm_mpi DIR src/comm ONLY mpi_ LIBRARIES foreshard_comm_mpi)
 foreshard_check_headers(kernels DIR kernels kernels/reference kernels/cpu NATIVE LIBRARIES foreshard_base foreshard_onednn OpenMP::OpenMP_CXX)
-foreshard_check_headers(sim DIR sim sim/cost sim/network sim/allocator sim/runtimes sim/planner LIBRARIES foreshard_sim)
+foreshard_check_headers(sim DIR sim sim/cost sim/closed_form sim/validation sim/network sim/allocator sim/runtimes sim/planner LIBRARIES foreshard_sim)
 
 add_test(NAME headers_compile_alone COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target headers)
 set_tests_properties(headers_compile_alone PROPERTIES LABELS house TIMEOUT 900)

@@ -1,0 +1,47 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/closed_form/step_time.hpp"
+
+namespace foreshard::sim::closed_form {
+
+/// Of a GPU, at best.
+struct Gpu {
+  std::string name, generation;  ///< "sm_80"
+  double half_flops = 0, fp8_flops = 0;
+  double memory_bytes_per_s = 0, memory_bytes = 0;
+  int multiprocessors = 1;
+  double node_link_bytes_per_s = 0;
+};
+
+/// Constants by name, such as "products.sm_80", each a property of hardware or software with its source.
+class Profile {
+ public:
+  /// The one that is built in, sim/profiles/closed_form.json.
+  Profile();
+
+  /// Replaces constants by those of a JSON object {name: value}. Throws InputError(bad_input) that names the file, and
+  /// the nearest name where one is unknown.
+  void override_from(const std::string& path);
+
+  /// The first of `names` that there is. Throws if there is none: a broken contract.
+  double value(const std::vector<std::string>& names) const;
+  const std::map<std::string, double>& values() const { return values_; }
+
+  /// By its catalogue name, or one that software prints, with its memory in GB where that tells versions apart (0: not
+  /// known). Throws InputError(usage) with the nearest name.
+  const Gpu& gpu(const std::string& name, double memory_gb = 0) const;
+
+ private:
+  struct Alias {
+    std::string printed, gpu;
+    double memory_gb = 0;
+  };
+  std::map<std::string, double> values_;
+  std::map<std::string, Gpu> gpus_;
+  std::vector<Alias> aliases_;
+};
+
+}  // namespace foreshard::sim::closed_form

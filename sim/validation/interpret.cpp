@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <initializer_list>
+#include <utility>
+
+#include "sim/validation/published_run.hpp"
+
+namespace foreshard::sim::validation {
+namespace {
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool has_any(const std::string& text, std::initializer_list<const char*> words) {
+  return std::ranges::any_of(words, [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
+/// The number that stands directly behind `word`, or `otherwise`.
+int number_after(const std::string& text, const std::string& word, int otherwise) {
+  const std::size_t at = text.find(word);
+  if (at == std::string::npos) return otherwise;
+  int number = otherwise;
+  std::from_chars(text.data() + at + word.size(), text.data() + text.size(), number);
+  return number;
+}
+
+/// Reads one row; the first thing that rules it out is the reason to skip it.
+class Interpretation {
+ public:
+  explicit Interpretation(const PublishedRow& row)
+      : row_(row),
+        model_(lower(row.model)),
+        strategy_(lower(row.strategy)),
+        precision_(lower(row.precision)),
+        recompute_(lower(row.activation_ckpt)),
+        kernels_(lower(row.compile_or_flash)) {}
+
+  std::variant<PublishedRun, Skip> run() {
+    if (std::string reason = ruled_out(); !reason.empty()) return Skip{std::move(reason)};
+    read_shape();
+    read_cluster();
+    read_batch();
+    read_strategy();
+    read_precision();
+    read_recomputation();
+    read_kernels();
+    return run_;
+  }
+
+ private:
+  std::string ruled_out() const {
+    if (row_.plain_dp != "yes") return "not plain data parallelism";
+    if (!row_.exclude.empty() && !row_.exclude.starts_with("memory")) return "excluded: " + row_.exclude;
+    if (std::string absent = absent_columns(); !absent.empty()) return "not stated: " + absent;
+    if (*row_.d_model % std::max<std::int64_t>(1, *row_.heads) != 0) return "heads do not divide the width";
+    return "";
+  }
+
+  std::string absent_columns() const {
+    std::string absent;
+    const auto need = [&](const char* name, bool there) {
+      if (!there) absent += (absent.empty() ? "" : ", ") + std::string(name);
+    };
+    need("layers", row_.layers.has_value());
+    need("d_model", row_.d_model.has_value());
+    need("heads", row_.heads.has_value());
+    need("d_ff", row_.d_ff.has_value());
+    need("vocab", row_.vocab.has_value());
+    need("seq_len", row_.seq_len.has_value());
+    need("gpu", !row_.gpu.empty());
+    need("n_gpus", row_.n_gpus.has_value());
+    need("micro_batch_per_gpu", row_.micro_batch_per_gpu.has_value());
+    return absent;
+  }
+
+  void read_shape() {
+    run_.layers = *row_.layers;
+    run_.width = *row_.d_model;
+    run_.heads = *row_.heads;
+    run_.kv_heads = row_.kv_heads.value_or(run_.heads);
+    run_.ffn_width = *row_.d_ff;
+    run_.vocab_size = *row_.vocab;
+    run_.seq_len = *row_.seq_len;
+    run_.gated_mlp =
+        has_any(model_, {"llama", "mistral", "mixtral", "qwen", "gemma", "yi-", "phi-3", "granite", "olmo"});
+  }
+
+  void read_cluster() {
+    run_.gpu = row_.gpu;
+    run_.gpu_memory_gb = row_.gpu_mem_gb.value_or(0);
+    run_.gpus = static_cast<int>(*row_.n_gpus);
+    run_.gpus_per_node = static_cast<int>(row_.gpus_per_node.value_or(std::min(8, run_.gpus)));
+    run_.node_gbit_per_s = node_network(lower(row_.interconnect));
+  }
+
+  /// "1600 Gbps node-node", "8 x 200 Gb/s", "400 Gb/s … per GPU", "3.2 Tbps".
+  std::optional<double> node_network(const std::string& text) const {
+    for (const auto& [unit, factor] : {std::pair{" gb", 1.0}, std::pair{" tb", 1000.0}}) {
+      const std::size_t at = text.find(unit);
+      if (at == std::string::npos) continue;
+      std::size_t first = at;
+      while (first > 0 && (std::isdigit(static_cast<unsigned char>(text[first - 1])) || text[first - 1] == '.'))
+        --first;
+      double rate = 0;
+      std::from_chars(text.data() + first, text.data() + at, rate);
+      if (rate <= 0) continue;
+      const bool each = text.find("per gpu") != std::string::npos;
+      const int copies = std::max({number_before(text, first), number_after(text, "x", 1), 1});
+      return rate * factor * (each ? run_.gpus_per_node : copies);
+    }
+    return std::nullopt;
+  }
+
+  /// The 8 of "8 x 200".
+  static int number_before(const std::string& text, std::size_t end) {
+    const std::size_t cross = text.rfind(" x ", end);
+    if (cross == std::string::npos || cross + 3 != end) return 1;
+    std::size_t first = cross;
+    while (first > 0 && std::isdigit(static_cast<unsigned char>(text[first - 1]))) --first;
+    int number = 1;
+    std::from_chars(text.data() + first, text.data() + cross, number);
+    return number;
+  }
+
+  void read_batch() {
+    run_.micro_batch = *row_.micro_batch_per_gpu;
+    const std::int64_t once = run_.micro_batch * run_.gpus * run_.seq_len;
+    const std::int64_t derived =
+        row_.global_batch_tokens ? std::max<std::int64_t>(1, *row_.global_batch_tokens / once) : 1;
+    run_.micro_batches = row_.grad_accum.value_or(derived);
+  }
+
+  void read_strategy() {
+    run_.runtime = runtime();
+    run_.stage = stage();
+    run_.shard_degree = shard_degree();
+    run_.reshards_after_forward = run_.stage == ZeroStage::parameters && row_.reshard_after_forward != "no";
+    run_.offloads = !row_.offload.empty() && !lower(row_.offload).starts_with("none");
+    run_.lora = has_any(lower(row_.notes) + precision_, {"lora", "adapter"});
+  }
+
+  Runtime runtime() const {
+    if (has_any(kernels_, {"hand-written"})) return Runtime::hand_written;
+    if (has_any(kernels_, {"xla"})) return Runtime::xla;
+    if (has_any(strategy_, {"megatron", "distributed optimizer", "fsdp group"})) return Runtime::megatron;
+    if (has_any(strategy_, {"deepspeed", "zero-3 (hf"})) return Runtime::deepspeed;
+    if (has_any(strategy_, {"fsdp2"})) return Runtime::pytorch_fsdp2;
+    if (has_any(strategy_, {"fsdp", "hsdp"})) return Runtime::pytorch_fsdp1;
+    return has_any(strategy_, {"zero"}) ? Runtime::deepspeed : Runtime::pytorch_ddp;
+  }
+
+  ZeroStage stage() const {
+    if (has_any(strategy_, {"single", "ddp", "no_shard"}) && !has_any(strategy_, {"optimizer"})) return ZeroStage::none;
+    if (has_any(strategy_, {"zero-1", "distributed optimizer"})) return ZeroStage::optimizer;
+    if (has_any(strategy_, {"zero-2", "grad_op", "stage 2"})) return ZeroStage::gradients;
+    return ZeroStage::parameters;
+  }
+
+  int shard_degree() const {
+    if (run_.stage == ZeroStage::none) return 1;
+    const int inside = has_any(strategy_, {"hsdp", "hybrid"}) ? std::min(run_.gpus, run_.gpus_per_node) : run_.gpus;
+    const int named = number_after(strategy_, "fsdp group ", number_after(strategy_, "f=", inside));
+    return run_.gpus % std::max(named, 1) == 0 ? std::max(named, 1) : run_.gpus;
+  }
+
+  void read_precision() {
+    if (has_any(precision_, {"fp4", "nvfp4"}))
+      run_.products = ProductType::fp4;
+    else if (has_any(precision_, {"fp8", "float8", "e4m3"}))
+      run_.products = ProductType::fp8;
+    else if (precision_ == "fp32" || precision_ == "tf32")
+      run_.products = ProductType::f32;
+    const bool wide = has_any(precision_, {"mixed_precision default", "fp32 reduce", "fp32"}) ||
+                      run_.runtime == Runtime::pytorch_fsdp2;
+    run_.reduce_bytes = wide ? 4 : 2;
+  }
+
+  /// Of a block's products about 0.6 are of the feed-forward layer and 0.4 around attention.
+  void read_recomputation() {
+    if (recompute_.starts_with("full") || has_any(recompute_, {"recompute-block"})) run_.recomputed = 1;
+    if (has_any(recompute_, {"every 2nd"})) run_.recomputed = 0.5;
+    if (has_any(recompute_, {"recompute-ffn", "/ffn"})) run_.recomputed += 0.6;
+    if (has_any(recompute_, {"recompute-att", "/att"})) run_.recomputed += 0.4;
+    run_.recomputes_selected = recompute_.starts_with("selective") && run_.recomputed == 0;
+  }
+
+  void read_kernels() {
+    run_.compiled = has_any(kernels_, {"torch.compile", "inductor", "torchcompile"}) &&
+                    !has_any(kernels_, {"no torch.compile", "no compile"});
+    run_.attention = attention();
+    const bool old = has_any(kernels_, {"torch 1.13"});
+    run_.evaluates_metrics = old && has_any(lower(row_.source), {"mosaicml examples"});
+    run_.stops_recomputation_early = !old && run_.runtime != Runtime::deepspeed;
+  }
+
+  AttentionKind attention() const {
+    if (has_any(kernels_, {"triton"})) return AttentionKind::triton;
+    if (has_any(kernels_, {"torch 1.13"})) return AttentionKind::flash1;
+    if (has_any(kernels_, {"flash v3", "flashattention-3"})) return AttentionKind::flash3;
+    if (has_any(kernels_, {"sdpa", "flash", "cudnn", "hand-written"})) return AttentionKind::flash2;
+    return AttentionKind::unknown;
+  }
+
+  const PublishedRow& row_;
+  std::string model_, strategy_, precision_, recompute_, kernels_;
+  PublishedRun run_;
+};
+
+double flops_per_token(const PublishedRow& row, const PublishedRun& run) {
+  const double attention = 12.0 * static_cast<double>(run.layers * run.width * run.seq_len);
+  return 6e9 * row.params_b.value_or(0) + attention;
+}
+
+}  // namespace
+
+std::string_view name_of(Runtime runtime) {
+  constexpr std::string_view names[] = {"pytorch-ddp", "pytorch-fsdp1", "pytorch-fsdp2", "deepspeed",
+                                        "megatron",    "xla",           "hand-written"};
+  return names[static_cast<std::size_t>(runtime)];
+}
+
+std::variant<PublishedRun, Skip> interpret(const PublishedRow& row) { return Interpretation(row).run(); }
+
+std::optional<double> measured_tokens_per_s(const PublishedRow& row, const PublishedRun& run, double peak_tflops) {
+  if (row.tokens_per_s_per_gpu) return row.tokens_per_s_per_gpu;
+  const bool of_one = has_any(lower(row.notes), {"one micro-batch iteration"});
+  const auto tokens = static_cast<double>(run.micro_batch * (of_one ? 1 : run.micro_batches) * run.seq_len);
+  if (row.step_time_s) return tokens / *row.step_time_s;
+  if (!row.params_b) return std::nullopt;
+  if (row.tflops_per_gpu) return *row.tflops_per_gpu * 1e12 / flops_per_token(row, run);
+  if (row.mfu_pct) return *row.mfu_pct / 100 * peak_tflops * 1e12 / flops_per_token(row, run);
+  return std::nullopt;
+}
+
+}  // namespace foreshard::sim::validation

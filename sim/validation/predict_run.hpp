@@ -1,0 +1,13 @@
+#pragma once
+#include "sim/closed_form/profile.hpp"
+#include "sim/validation/published_run.hpp"
+
+namespace foreshard::sim::validation {
+
+/// Tokens per second and GPU of a published run, in closed form.
+double predicted_tokens_per_s(const PublishedRun& run, const closed_form::Profile& profile);
+
+/// The best rate of products of halves, TFLOPS, which printed MFU are of.
+double peak_tflops(const PublishedRun& run, const closed_form::Profile& profile);
+
+}  // namespace foreshard::sim::validation

@@ -1,0 +1,60 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "sim/validation/published_row.hpp"
+
+namespace foreshard::sim::validation {
+
+/// The software that ran.
+enum class Runtime : std::uint8_t { pytorch_ddp, pytorch_fsdp1, pytorch_fsdp2, deepspeed, megatron, xla, hand_written };
+std::string_view name_of(Runtime runtime);
+
+/// What ranks share out, as ZeRO counts it: nothing, optimizer state, gradients too, parameters too.
+enum class ZeroStage : std::uint8_t { none, optimizer, gradients, parameters };
+
+enum class AttentionKind : std::uint8_t { unknown, math, flash1, triton, flash2, flash3 };
+
+/// The numbers that matrix products work on.
+enum class ProductType : std::uint8_t { f32, half, fp8, fp4 };
+
+/// A published run in the terms of a simulator. Where the row is silent, what is assumed stands here.
+struct PublishedRun {
+  std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, ffn_width = 0, vocab_size = 0, seq_len = 0;
+  bool gated_mlp = false;  ///< three matrices instead of two: of models after Llama
+  std::string gpu;
+  double gpu_memory_gb = 0;  ///< as printed; 0: not
+  int gpus = 1, gpus_per_node = 8;
+  std::optional<double> node_gbit_per_s;  ///< network of a node, where printed
+
+  Runtime runtime = Runtime::pytorch_fsdp1;
+  ZeroStage stage = ZeroStage::parameters;
+  int shard_degree = 1;                ///< of what is shared out
+  bool reshards_after_forward = true;  ///< assumed where parameters are shared out
+  ProductType products = ProductType::half;
+  int reduce_bytes = 2;  ///< of a gradient element on the wire
+  std::int64_t micro_batch = 1, micro_batches = 1;
+  double recomputed = 0;             ///< part of the blocks whose forward is computed again
+  bool recomputes_selected = false;  ///< some operators of every block, every other product among them
+  AttentionKind attention = AttentionKind::unknown;
+  bool compiled = false;
+  bool offloads = false, lora = false;
+  bool evaluates_metrics = false;          ///< training metrics of the logits, each micro-batch
+  bool stops_recomputation_early = false;  ///< the last product of a block is not computed again
+};
+
+/// Why a row cannot be used.
+struct Skip {
+  std::string reason;
+};
+
+/// Reads a row's printed words. Skipped are rows that are not plain data parallelism, that are excluded, whose shape is
+/// not complete, or whose settings are not stated and may not be assumed.
+std::variant<PublishedRun, Skip> interpret(const PublishedRow& row);
+
+/// What a row measured, in tokens per second and GPU: as printed, or from its step time, or from its TFLOPS or MFU of
+/// 6·N + 12·layers·width·seq FLOPs a token (`peak_tflops` of the GPU). Absent where nothing says it.
+std::optional<double> measured_tokens_per_s(const PublishedRow& row, const PublishedRun& run, double peak_tflops);
+
+}  // namespace foreshard::sim::validation

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace foreshard::sim::validation {
+
+/// A prediction beside a measurement of row `row`.
+struct Pair {
+  std::size_t row = 0;
+  std::string source;
+  double predicted = 0, measured = 0;
+  double error() const { return predicted / measured - 1; }
+};
+
+/// How far predictions are off, in percent of what was measured.
+struct Errors {
+  std::size_t rows = 0;
+  double mape_pct = 0;  ///< mean of the magnitudes
+  double bias_pct = 0;  ///< mean
+  double p90_pct = 0;   ///< of ten rows, nine have no larger magnitude (the nearest rank)
+};
+
+Errors errors_of(const std::vector<Pair>& pairs);
+std::map<std::string, Errors> errors_by_source(const std::vector<Pair>& pairs);
+
+/// The `count` pairs that are furthest off, the worst first.
+std::vector<Pair> worst(std::vector<Pair> pairs, std::size_t count);
+
+/// What was said of runs that are known to fit or not to fit.
+struct FitVerdicts {
+  std::size_t fitting = 0, not_fitting = 0;  ///< rows known to fit, and not to
+  std::size_t false_fits = 0;                ///< said to fit, and did not
+  std::size_t wasted = 0;                    ///< said not to fit, and did
+  void add(bool predicted, bool measured);
+  double false_fit_rate() const { return not_fitting ? double(false_fits) / double(not_fitting) : 0; }
+  double wasted_rate() const { return fitting ? double(wasted) / double(fitting) : 0; }
+};
+
+}  // namespace foreshard::sim::validation

@@ -1,0 +1,117 @@
+#include "sim/closed_form/step_time.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "sim/closed_form/profile.hpp"
+
+namespace foreshard::sim::closed_form {
+namespace {
+
+/// Everything at its best rate, and nothing but what is asked for.
+Efficiency ideal() {
+  return {.products = 1,
+          .product_ramp_k = 0,
+          .waves = 0,
+          .attention = 1,
+          .attention_backward = 1,
+          .attention_ramp_s = 0,
+          .memory = 1,
+          .elementwise = 0,
+          .loss_bytes = 0,
+          .update_bytes = 0,
+          .network = 1,
+          .contention = 0,
+          .jitter = 0,
+          .host_s = 0};
+}
+
+GpuRates gpu() {
+  return {.product_flops = 1e14,
+          .attention_flops = 1e14,
+          .memory_bytes = 1e30,
+          .multiprocessors = 100,
+          .node_link_bytes = 1e30,
+          .network_bytes = 1e30};
+}
+
+Step llama() {
+  return {.layers = 32,
+          .width = 4096,
+          .heads = 32,
+          .kv_heads = 8,
+          .ffn_width = 14336,
+          .vocab_size = 128256,
+          .rows = 2,
+          .seq_len = 4096,
+          .gated_mlp = true,
+          .gpus = 16,
+          .shard_degree = 16};
+}
+
+/// Six FLOPs a parameter that multiplies and token, and attention's 3.5 products of half the scores twice over.
+TEST(ClosedForm, OfAnIdealMachineIsItsFlops) {
+  const double tokens = 2 * 4096, block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336);
+  const double products = 6 * tokens * (32 * block + 128256.0 * 4096) / 1e14;
+  const double attention = 3.5 * 32 * 2 * tokens * 4096 * 4096 / 1e14;
+  const StepTime time = step_time(llama(), gpu(), ideal());
+  EXPECT_NEAR(time.products_s, products, 1e-9);
+  EXPECT_NEAR(time.attention_s, attention, 1e-9);
+  EXPECT_NEAR(time.step_s, products + attention, 1e-9);
+  EXPECT_EQ(time.exposed_s, 0);
+}
+
+TEST(ClosedForm, RecomputationAddsTheBlocksForwards) {
+  Step step = llama();
+  const StepTime none = step_time(step, gpu(), ideal());
+  step.recomputed = 1;
+  const double head = 6 * 8192.0 * 128256 * 4096 / 1e14;
+  const StepTime full = step_time(step, gpu(), ideal());
+  EXPECT_NEAR(full.recompute_s, (none.products_s - head) / 3 + none.attention_s / 3.5, 1e-9);
+  EXPECT_NEAR(full.step_s, none.step_s + full.recompute_s, 1e-9);
+}
+
+TEST(ClosedForm, OfCommunicationAloneIsItsBytes) {
+  GpuRates slow = gpu();
+  slow.product_flops = slow.attention_flops = 1e30;
+  slow.network_bytes = 1e9;  // 8 GPUs a node: 8 GB/s
+  Step step = llama();
+  step.reduced_bytes = 4;
+  const double block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336);
+  const double gather = block * 2 * 15 / 16 / 8e9, reduce = 2 * gather;
+  const StepTime time = step_time(step, slow, ideal());
+  EXPECT_NEAR(time.communication_s, 32 * (2 * gather + reduce), 1e-9);
+  EXPECT_NEAR(time.step_s, 32 * (2 * gather + reduce) + gather + reduce, 1e-6)
+      << "the first gather, the last reduction";
+  EXPECT_NEAR(time.exposed_s, time.step_s, 1e-6);
+}
+
+TEST(ClosedForm, ReplicasSumTheirShards) {
+  GpuRates slow = gpu();
+  slow.product_flops = slow.attention_flops = 1e30;
+  slow.network_bytes = 1e9;
+  Step step = llama();
+  step.shard_degree = 8;
+  const double shard = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336) * 2 / 8;
+  EXPECT_NEAR(step_time(step, slow, ideal()).communication_s, 32 * 2 * shard * (1.0 / 2) / 1e9, 1e-9);
+}
+
+TEST(ClosedForm, MicroBatchesMultiplyAndOneGpuTalksToNobody) {
+  Step step = llama();
+  const double once = step_time(step, gpu(), ideal()).step_s;
+  step.micro_batches = 7;
+  EXPECT_NEAR(step_time(step, gpu(), ideal()).step_s, 7 * once, 1e-9);
+  step.gpus = step.shard_degree = 1;
+  EXPECT_EQ(step_time(step, gpu(), ideal()).communication_s, 0);
+}
+
+TEST(ClosedFormProfile, KnowsGpusByThePrintedNameAndMemory) {
+  const Profile profile;
+  EXPECT_EQ(profile.gpu("A100", 40).name, "A100-SXM4-40GB");
+  EXPECT_EQ(profile.gpu("A100", 80).name, "A100-SXM4-80GB");
+  EXPECT_DOUBLE_EQ(profile.gpu("H100").half_flops, 989e12);
+  EXPECT_THROW(profile.gpu("H1000"), InputError);
+}
+
+}  // namespace
+}  // namespace foreshard::sim::closed_form

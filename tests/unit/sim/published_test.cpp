@@ -1,0 +1,149 @@
+// Tables of published runs: reading them, and what their words mean.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "sim/validation/csv_table.hpp"
+#include "sim/validation/published_run.hpp"
+
+namespace foreshard::sim::validation {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Csv : public ::testing::Test {
+ protected:
+  Csv() { fs::create_directories(folder_); }
+  ~Csv() override { fs::remove_all(folder_); }
+  std::string file(const std::string& text) const {
+    std::ofstream(path()) << text;
+    return path();
+  }
+  std::string path() const { return (folder_ / "t.csv").string(); }
+  static std::string refusal_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "nothing was refused";
+  }
+  fs::path folder_ = fs::temp_directory_path() / ("foreshard-csv-" + std::to_string(getpid()));
+};
+
+TEST_F(Csv, QuotesCommasAndLineBreaksComeBack) {
+  const CsvTable table{.path = path(), .header = {"a", "b"}, .rows = {{"1,5", "say \"x\""}, {"two\nlines", ""}}};
+  write_csv(path(), table);
+  const CsvTable again = read_csv(path());
+  EXPECT_EQ(again.header, table.header);
+  EXPECT_EQ(again.rows, table.rows);
+}
+
+TEST_F(Csv, WhatIsWrongIsNamed) {
+  EXPECT_THAT(refusal_of([&] { read_csv(file("a,b\n1,2\n3\n")); }), AllOf(HasSubstr("row 2"), HasSubstr("1 fields")));
+  EXPECT_THAT(refusal_of([&] { read_csv(file("")); }), HasSubstr("is empty"));
+  EXPECT_THAT(refusal_of([&] { read_csv(file("a,b\n1,\"2\n")); }), HasSubstr("line 2"));
+  EXPECT_THAT(refusal_of([&] { read_csv((folder_ / "none.csv").string()); }), HasSubstr("cannot be read"));
+  EXPECT_THAT(refusal_of([&] { read_csv(file("layers,b\n1,2\n")).column("layer"); }),
+              HasSubstr("Did you mean `layers`"));
+}
+
+class Published : public Csv {
+ protected:
+  static PublishedRow row() {
+    PublishedRow row;
+    row.model = "Llama-3-8B";
+    row.params_b = 8.03;
+    row.layers = 32, row.d_model = 4096, row.heads = 32, row.kv_heads = 8, row.d_ff = 14336, row.vocab = 128256;
+    row.seq_len = 8192, row.gpu = "H100", row.n_gpus = 64, row.gpus_per_node = 8, row.micro_batch_per_gpu = 2;
+    row.strategy = "FSDP2 full shard", row.precision = "bf16", row.plain_dp = "yes";
+    return row;
+  }
+  static PublishedRun run_of(const PublishedRow& row) { return std::get<PublishedRun>(interpret(row)); }
+  static std::string skip_of(const PublishedRow& row) { return std::get<Skip>(interpret(row)).reason; }
+};
+
+TEST_F(Published, ANumberThatIsNoneIsNamedWithItsPlace) {
+  const std::string table =
+      "source,ref,model,params_b,layers,d_model,heads,kv_heads,d_ff,vocab,seq_len,gpu,gpu_mem_gb,n_gpus,gpus_per_node,"
+      "interconnect,strategy,reshard_after_forward,tp,pp,cp,precision,micro_batch_per_gpu,grad_accum,global_batch_"
+      "tokens,"
+      "activation_ckpt,offload,compile_or_flash,tokens_per_s_per_gpu,step_time_s,tflops_per_gpu,mfu_pct,hfu_pct,"
+      "peak_mem_gib,peak_mem_kind,oom,notes,peak_mem_as_printed,plain_dp,exclude\n"
+      ",,,,many" +
+      std::string(35, ',') + "\n";
+  EXPECT_THAT(refusal_of([&] { published_rows(read_csv(file(table))); }),
+              AllOf(HasSubstr("row 1, layers is 'many'"), HasSubstr("expected a number")));
+}
+
+TEST_F(Published, RowsThatCannotBeUsedSayWhy) {
+  PublishedRow other = row();
+  other.plain_dp = "no";
+  EXPECT_EQ(skip_of(other), "not plain data parallelism");
+  other = row();
+  other.exclude = "accident";
+  EXPECT_EQ(skip_of(other), "excluded: accident");
+  other.exclude = "memory: of another step";
+  EXPECT_EQ(run_of(other).layers, 32);
+  other = row();
+  other.layers.reset(), other.vocab.reset();
+  EXPECT_EQ(skip_of(other), "not stated: layers, vocab");
+}
+
+TEST_F(Published, WordsOfStrategiesAreRead) {
+  const auto read = [](const std::string& strategy) {
+    PublishedRow r = row();
+    r.strategy = strategy;
+    return run_of(r);
+  };
+  EXPECT_EQ(read("FSDP2 full shard").runtime, Runtime::pytorch_fsdp2);
+  EXPECT_EQ(read("fsdp full_shard").shard_degree, 64);
+  EXPECT_EQ(read("HSDP F=16 (inferred)").shard_degree, 16);
+  EXPECT_EQ(read("HSDP (HYBRID_SHARD)").shard_degree, 8);
+  EXPECT_EQ(read("ZeRO-1 (Megatron-DeepSpeed)").stage, ZeroStage::optimizer);
+  EXPECT_EQ(read("FSDP2 ZeRO-2").stage, ZeroStage::gradients);
+  EXPECT_EQ(read("DDP").shard_degree, 1);
+}
+
+TEST_F(Published, WordsOfNetworksAreRead) {
+  const auto read = [](const std::string& interconnect) {
+    PublishedRow r = row();
+    r.interconnect = interconnect;
+    return run_of(r).node_gbit_per_s.value_or(0);
+  };
+  EXPECT_EQ(read("1600 Gbps node-node RoCE (stated)"), 1600);
+  EXPECT_EQ(read("NVLink; 8 x 200 Gb/s HDR IB per node"), 1600);
+  EXPECT_EQ(read("NVLink; 400 Gb/s CX-7 per GPU"), 3200);
+  EXPECT_EQ(read("3.2 Tbps"), 3200);
+  EXPECT_EQ(read("NVLink; Omni-Path 100 Gbps x4 between nodes"), 400);
+  EXPECT_EQ(read("NVLink"), 0) << "not printed";
+}
+
+TEST_F(Published, AccumulationFollowsFromTheGlobalBatchWhereItIsNotPrinted) {
+  PublishedRow r = row();
+  r.global_batch_tokens = 64 * 2 * 8192 * 4;
+  EXPECT_EQ(run_of(r).micro_batches, 4);
+  r.grad_accum = 3;
+  EXPECT_EQ(run_of(r).micro_batches, 3);
+}
+
+TEST_F(Published, ThroughputComesFromWhatIsPrinted) {
+  PublishedRow r = row();
+  EXPECT_FALSE(measured_tokens_per_s(r, run_of(r), 989));
+  const double flops = 6 * 8.03e9 + 12.0 * 32 * 4096 * 8192;
+  r.mfu_pct = 40;
+  EXPECT_NEAR(*measured_tokens_per_s(r, run_of(r), 989), 0.4 * 989e12 / flops, 1e-6);
+  r.step_time_s = 4;
+  EXPECT_DOUBLE_EQ(*measured_tokens_per_s(r, run_of(r), 989), 2 * 8192 / 4.0);
+  r.tokens_per_s_per_gpu = 5000;
+  EXPECT_EQ(*measured_tokens_per_s(r, run_of(r), 989), 5000);
+}
+
+}  // namespace
+}  // namespace foreshard::sim::validation

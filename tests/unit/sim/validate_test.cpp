@@ -1,0 +1,48 @@
+// How far predictions of published runs are off. What is asserted is what was reached, so that no change loses it
+// unseen.
+#include "sim/validation/validate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace foreshard::sim::validation {
+namespace {
+
+const Validation& all() {
+  static const Validation validation = [] {
+    const closed_form::Profile profile;
+    Validation result;
+    for (const auto& entry : std::filesystem::directory_iterator(FORESHARD_MEASUREMENTS_DIR)) {
+      if (entry.path().extension() != ".csv") continue;
+      CsvTable table = read_csv(entry.path().string());
+      validate(table, profile, result);
+    }
+    return result;
+  }();
+  return validation;
+}
+
+TEST(Validation, EveryRowIsUsedOrSaysWhyNot) {
+  std::size_t skipped = 0;
+  for (const auto& [reason, rows] : all().skipped) skipped += rows;
+  EXPECT_EQ(all().throughput.size() + skipped, all().rows);
+  EXPECT_GE(all().throughput.size(), 740U);
+}
+
+TEST(Validation, ThroughputOfPublishedRunsIsPredicted) {
+  const Errors errors = errors_of(all().throughput);
+  EXPECT_LE(errors.mape_pct, 5.0);
+  EXPECT_LE(std::abs(errors.bias_pct), 1.0);
+  EXPECT_LE(errors.p90_pct, 11.0);
+}
+
+TEST(Validation, JsonSaysTheSame) {
+  const nlohmann::json json = to_json(all());
+  EXPECT_DOUBLE_EQ(json.at("throughput_mape_pct"), errors_of(all().throughput).mape_pct);
+  EXPECT_EQ(json.at("rows_used"), all().throughput.size());
+  EXPECT_GE(json.at("per_source").size(), 10U);
+}
+
+}  // namespace
+}  // namespace foreshard::sim::validation
