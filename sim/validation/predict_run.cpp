@@ -54,7 +54,7 @@ Efficiency efficiency_of(const PublishedRun& run, const Gpu& gpu, const Profile&
       .attention_backward = p.value({"attention_backward"}),
       .attention_ramp_s = p.value({"attention_ramp_s"}),
       .memory = p.value({"memory"}),
-      .elementwise = p.value({"elementwise." + style}),
+      .elementwise = p.value({"elementwise." + style + (run.gated_mlp ? ".gated" : ""), "elementwise." + style}),
       .loss_bytes = p.value({"loss." + loss}),
       .update_bytes = p.value({"update_bytes"}),
       .recomputed_part = p.value({run.stops_recomputation_early ? "recomputed_part.early_stop" : "recomputed_part"}),
