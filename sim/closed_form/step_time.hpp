@@ -42,6 +42,7 @@ struct Step {
   std::int64_t layers = 0, width = 0, heads = 1, kv_heads = 1, ffn_width = 0, vocab_size = 0;
   std::int64_t rows = 1, seq_len = 1, micro_batches = 1;
   bool gated_mlp = false;
+  bool tied_head = true;  ///< one table for tokens and logits
   int gpus = 1, gpus_per_node = 8, shard_degree = 1;
   bool shards_parameters = true, reshards_after_forward = true, shards_gradients = true;
   double gathered_bytes = 2, reduced_bytes = 2;  ///< of an element on the wire

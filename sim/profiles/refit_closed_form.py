@@ -22,14 +22,15 @@ from scipy.optimize import least_squares
 HERE = pathlib.Path(__file__).parent
 PROFILE = HERE / "closed_form.json"
 TABLES = sorted((HERE.parent.parent / "tests/data/measurements").glob("*.csv"))
-ASSUMED = {"memory", "jitter", "link_latency_s", "network_latency_s", "network", "products", "attention", "recomputed_part"}
+ASSUMED = {"memory", "outside_bytes", "communicator_bytes", "four_bit_bytes", "lora_part",
+           "activations.eager", "loss_memory.eager", "jitter", "link_latency_s", "network_latency_s", "network", "products", "attention", "recomputed_part"}
 UPPER = {"waves": 1.0, "contention": 0.4}
 PARTS_OF_A_PEAK = ("products.", "attention.", "fp8")
 SOURCE = "fitted to the runs of tests/data/measurements by refit_closed_form.py"
 
 
 class Rows:
-    """Relative errors of all rows that can be used, for given constants."""
+    """Relative errors of all rows that can be used, of throughput and then of memory, for given constants."""
 
     def __init__(self, binary: pathlib.Path, folder: pathlib.Path):
         self.binary, self.folder = binary, folder
@@ -41,11 +42,12 @@ class Rows:
         subprocess.run([self.binary, "validate", *TABLES, "--constants", overrides, "--out", self.folder / "out"], check=True,
                        stdout=subprocess.DEVNULL)
         errors, sources = [], []
-        for table in TABLES:
-            for row in csv.DictReader((self.folder / "out" / table.name).open()):
-                if row["error_pct"]:
-                    errors.append(float(row["error_pct"]) / 100)
-                    sources.append(row["source"])
+        for column in ("error_pct", "memory_error_pct"):
+            for table in TABLES:
+                for row in csv.DictReader((self.folder / "out" / table.name).open()):
+                    if row[column]:
+                        errors.append(float(row[column]) / 100)
+                        sources.append((column, row["source"]))
         return np.array(errors), sources
 
 
@@ -91,14 +93,16 @@ def main() -> None:
     start = {name: constant["value"] for name, constant in profile.items()}
     with tempfile.TemporaryDirectory() as folder:
         rows = Rows(options.bin / "foreshard-plan", pathlib.Path(folder))
-        used = np.array([source != options.without for source in rows.sources])
+        used = np.array([source != options.without for _, source in rows.sources])
+        memory = np.array([column == "memory_error_pct" for column, _ in rows.sources])
         fitted = fit(rows, start, used)
         errors, _ = rows.errors(fitted)
     for name, value in fitted.items():
         print(f"{name:32} {start[name]:10.4g} -> {value:10.4g}")
-    print("fitted:  ", summary(errors[used]), f"with {len(fitted)} constants")
+    print("fitted:  ", summary(errors[used & ~memory]), f"with {len(fitted)} constants")
+    print("  memory:", summary(errors[used & memory]))
     if options.without:
-        print("left out:", summary(errors[~used]))
+        print("left out:", summary(errors[~used & ~memory]))
     if options.write:
         for name, value in fitted.items():
             profile[name] = {"value": float(f"{value:.4g}"), "source": SOURCE}

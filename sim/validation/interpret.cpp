@@ -49,6 +49,7 @@ class Interpretation {
     read_precision();
     read_recomputation();
     read_kernels();
+    run_.peak_kind = peak_kind(lower(row_.peak_mem_kind));
     return run_;
   }
 
@@ -141,7 +142,7 @@ class Interpretation {
     run_.shard_degree = shard_degree();
     run_.reshards_after_forward = run_.stage == ZeroStage::parameters && row_.reshard_after_forward != "no";
     run_.offloads = !row_.offload.empty() && !lower(row_.offload).starts_with("none");
-    run_.lora = has_any(lower(row_.notes) + precision_, {"lora", "adapter"});
+    run_.lora = has_any(lower(row_.notes) + precision_ + lower(row_.model), {"lora", "adapter"});
   }
 
   Runtime runtime() const {
@@ -178,6 +179,8 @@ class Interpretation {
     const bool wide = has_any(precision_, {"mixed_precision default", "fp32 reduce", "fp32"}) ||
                       run_.runtime == Runtime::pytorch_fsdp2;
     run_.reduce_bytes = wide ? 4 : 2;
+    run_.four_bit_base = has_any(precision_ + lower(row_.notes), {"nf4", "4-bit", "qlora"});
+    run_.pure_half = has_any(precision_, {"bf16-true", "fp16-true"}) || (precision_ == "bf16" && run_.gpus == 1);
   }
 
   /// Of a block's products about 0.6 are of the feed-forward layer and 0.4 around attention.
@@ -204,6 +207,13 @@ class Interpretation {
     if (has_any(kernels_, {"flash v3", "flashattention-3"})) return AttentionKind::flash3;
     if (has_any(kernels_, {"sdpa", "flash", "cudnn", "hand-written"})) return AttentionKind::flash2;
     return AttentionKind::unknown;
+  }
+
+  static PeakKind peak_kind(const std::string& text) {
+    if (text.starts_with("allocated")) return PeakKind::allocated;
+    if (text.starts_with("active")) return PeakKind::active;
+    if (text.starts_with("reserved")) return PeakKind::reserved;
+    return has_any(text, {"nvidia-smi"}) ? PeakKind::device : PeakKind::unknown;
   }
 
   const PublishedRow& row_;

@@ -1,6 +1,6 @@
 #include "sim/validation/predict_run.hpp"
 
-#include <algorithm>
+#include "sim/closed_form/memory.hpp"
 
 namespace foreshard::sim::validation {
 namespace {
@@ -76,6 +76,7 @@ Step step_of(const PublishedRun& run, const Profile& profile) {
           .seq_len = run.seq_len,
           .micro_batches = run.micro_batches,
           .gated_mlp = run.gated_mlp,
+          .tied_head = !run.gated_mlp || run.width < 2600,
           .gpus = run.gpus,
           .gpus_per_node = run.gpus_per_node,
           .shard_degree = run.shard_degree,
@@ -95,6 +96,28 @@ double predicted_tokens_per_s(const PublishedRun& run, const Profile& profile) {
       closed_form::step_time(step_of(run, profile), rates_of(run, gpu, profile), efficiency_of(run, gpu, profile))
           .step_s;
   return static_cast<double>(run.micro_batch * run.micro_batches * run.seq_len) / step_s;
+}
+
+double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
+  const std::string style = style_of(run);
+  closed_form::Kept kept{
+      .activations = p.value({"activations." + style + (run.gated_mlp ? ".gated" : ""), "activations." + style}),
+      .loss_bytes = p.value({"loss_memory." + style + (run.gated_mlp ? ".gated" : ""), "loss_memory." + style})};
+  if (run.pure_half) kept.parameter = kept.gradient = 2, kept.moments = 4, kept.update_temporaries = 2;
+  if (run.lora)
+    kept.parameter = run.four_bit_base ? p.value({"four_bit_bytes"}) : 2, kept.trained_part = p.value({"lora_part"});
+  kept.copies_parameters = !run.pure_half && !run.lora;
+  closed_form::Step step = step_of(run, p);
+  if (run.recomputes_selected) step.recomputed = p.value({"recomputed_memory.selected"});
+  const double live = closed_form::peak_memory(step, kept).peak();
+  return run.peak_kind == PeakKind::reserved ? live * p.value({"reserved." + style}) : live;
+}
+
+bool fits(const PublishedRun& run, const Profile& p) {
+  PublishedRun held = run;
+  held.peak_kind = PeakKind::reserved;
+  const double outside = p.value({"outside_bytes"}) + (run.gpus > 1 ? p.value({"communicator_bytes"}) : 0);
+  return predicted_peak_bytes(held, p) + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
 }
 
 double peak_tflops(const PublishedRun& run, const Profile& profile) {

@@ -19,6 +19,9 @@ enum class AttentionKind : std::uint8_t { unknown, math, flash1, triton, flash2,
 /// The numbers that matrix products work on.
 enum class ProductType : std::uint8_t { f32, half, fp8, fp4 };
 
+/// Which peak memory was printed.
+enum class PeakKind : std::uint8_t { unknown, allocated, active, reserved, device };
+
 /// A published run in the terms of a simulator. Where the row is silent, what is assumed stands here.
 struct PublishedRun {
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, ffn_width = 0, vocab_size = 0, seq_len = 0;
@@ -40,6 +43,9 @@ struct PublishedRun {
   AttentionKind attention = AttentionKind::unknown;
   bool compiled = false;
   bool offloads = false, lora = false;
+  bool four_bit_base = false;  ///< frozen parameters of 4 bits
+  bool pure_half = false;      ///< parameters, gradients and moments are halves
+  PeakKind peak_kind = PeakKind::unknown;
   bool evaluates_metrics = false;          ///< training metrics of the logits, each micro-batch
   bool stops_recomputation_early = false;  ///< the last product of a block is not computed again
 };

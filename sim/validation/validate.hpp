@@ -1,7 +1,9 @@
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/closed_form/profile.hpp"
@@ -13,16 +15,22 @@ namespace foreshard::sim::validation {
 /// Predictions beside published rows.
 struct Validation {
   std::vector<Pair> throughput;                ///< tokens per second and GPU
-  std::map<std::string, std::size_t> skipped;  ///< rows by reason
+  std::vector<Pair> memory;                    ///< peak bytes, of the row's kind
+  FitVerdicts verdicts;                        ///< of runs that are known to have fitted or not
+  std::map<std::string, std::size_t> skipped;  ///< rows without throughput by reason
   std::size_t rows = 0;                        ///< read
+
+  /// One more row, with what there is of it; `fits` is {predicted, measured}.
+  void add(std::optional<Pair> of_throughput, std::optional<Pair> of_memory,
+           const std::optional<std::pair<bool, bool>>& fits, const std::string& why_skipped);
 };
 
 /// Predicts every row of `table` that can be used, and appends to each row the columns
 /// `predicted_tokens_per_s_per_gpu`, `error_pct` and `skipped`.
 void validate(CsvTable& table, const closed_form::Profile& profile, Validation& into);
 
-/// One object: throughput_mape_pct, throughput_bias_pct, throughput_p90_pct, rows_used, rows_skipped (by reason),
-/// per_source.
+/// One object: throughput_mape_pct, throughput_bias_pct, throughput_p90_pct, rows_used, the same of memory where a row
+/// has it, false_fit and wasted_headroom (rates), rows_skipped (by reason), per_source.
 nlohmann::json to_json(const Validation& validation);
 
 /// The same as a table to read, with the rows that are furthest off.

@@ -37,10 +37,20 @@ TEST(Validation, ThroughputOfPublishedRunsIsPredicted) {
   EXPECT_LE(errors.p90_pct, 10.0);
 }
 
+TEST(Validation, PeakMemoryOfPublishedRunsIsPredicted) {
+  const Errors errors = errors_of(all().memory);
+  EXPECT_GE(errors.rows, 50U);
+  EXPECT_LE(errors.mape_pct, 11.0);
+  EXPECT_EQ(all().verdicts.false_fits, 0U);
+  EXPECT_LE(all().verdicts.wasted_rate(), 0.17);
+}
+
 TEST(Validation, JsonSaysTheSame) {
   const nlohmann::json json = to_json(all());
   EXPECT_DOUBLE_EQ(json.at("throughput_mape_pct"), errors_of(all().throughput).mape_pct);
   EXPECT_EQ(json.at("rows_used"), all().throughput.size());
+  EXPECT_DOUBLE_EQ(json.at("memory_mape_pct"), errors_of(all().memory).mape_pct);
+  EXPECT_EQ(json.at("false_fit"), 0);
   EXPECT_GE(json.at("per_source").size(), 10U);
 }
 

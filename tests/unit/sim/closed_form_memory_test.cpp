@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "sim/closed_form/memory.hpp"
+
+namespace foreshard::sim::closed_form {
+namespace {
+
+/// Llama-2-7B: 32 · (4 · 4096² + 3 · 4096 · 11008) + 2 · 32000 · 4096 parameters in matrices.
+Step llama_7b() {
+  return {.layers = 32,
+          .width = 4096,
+          .heads = 32,
+          .kv_heads = 32,
+          .ffn_width = 11008,
+          .vocab_size = 32000,
+          .rows = 1,
+          .seq_len = 1,
+          .gated_mlp = true,
+          .tied_head = false,
+          .gpus = 8,
+          .shard_degree = 8};
+}
+constexpr double matrices = 32 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008) + 2.0 * 32000 * 4096;
+
+TEST(ClosedFormMemory, OfTheStateIsItsShards) {
+  EXPECT_NEAR(peak_memory(llama_7b(), {}).state, matrices * 12 / 8, 1);
+  Step whole = llama_7b();
+  whole.shards_parameters = false;
+  EXPECT_NEAR(peak_memory(whole, {}).state, matrices * (4 + 8.0 / 8), 1) << "ZeRO-1 and 2 keep whole parameters";
+  EXPECT_NEAR(peak_memory(llama_7b(), {.parameter = 2, .moments = 4, .gradient = 2}).state, matrices * 6 / 8, 1);
+}
+
+/// Without activations the update is what needs most: 16 bytes a parameter and temporaries of a shard's size.
+TEST(ClosedFormMemory, OfTheUpdateIsStateGradientsAndTemporaries) {
+  EXPECT_NEAR(peak_memory(llama_7b(), {}).at_update, matrices * (16 + 4) / 8, 1);
+  EXPECT_NEAR(peak_memory(llama_7b(), {.update_temporaries = 0}).at_update, matrices * 16 / 8, 1);
+}
+
+/// Saved numbers of an eager gated block, h = width, k = f = 11008: 6h norms, 2h their outputs, 4h attention with its
+/// result, 2h rotated, 4f of the feed-forward layer.
+TEST(ClosedFormMemory, OfActivationsIsWhatBlocksSave) {
+  Step step = llama_7b();
+  step.rows = 2, step.seq_len = 2048;
+  const double tokens = 4096, saved = 2 * (14.0 * 4096 + 4 * 11008), input = 2 * 4096;
+  EXPECT_NEAR(peak_memory(step, {}).activations, tokens * (32 * saved + 2 * input), 1);
+  step.recomputed = 1;
+  EXPECT_NEAR(peak_memory(step, {}).activations, tokens * (32 * input + 2 * input), 1);
+  const PeakMemory full = peak_memory(step, {});
+  EXPECT_GT(full.in_backward, full.activations + tokens * saved) << "a block is computed again";
+}
+
+TEST(ClosedFormMemory, OfTheLossGrowsWithTheVocabulary) {
+  Step step = llama_7b();
+  step.seq_len = 1000;
+  EXPECT_NEAR(peak_memory(step, {.loss_bytes = 14}).loss, 14.0 * 1000 * 32000, 1);
+}
+
+TEST(ClosedFormMemory, OfFrozenParametersIsTheirShardsAlone) {
+  const PeakMemory m = peak_memory(llama_7b(), {.parameter = 2, .trained_part = 0});
+  EXPECT_NEAR(m.state, matrices * 2 / 8, 1);
+  EXPECT_NEAR(m.at_update, m.state, 1);
+}
+
+TEST(ClosedFormMemory, WithoutReshardingAllBlocksAreWhole) {
+  Step step = llama_7b();
+  const double resharded = peak_memory(step, {}).gathered;
+  step.reshards_after_forward = false;
+  EXPECT_NEAR(peak_memory(step, {}).gathered, matrices * 2, 1);
+  EXPECT_NEAR(resharded, (2.0 * 32000 * 4096 + 2 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008)) * 2, 1);
+}
+
+}  // namespace
+}  // namespace foreshard::sim::closed_form
