@@ -1,0 +1,219 @@
+#include "sim/runtimes/eager.hpp"
+
+#include <numeric>
+#include <utility>
+
+namespace foreshard::sim::torch {
+namespace {
+
+/// A gradient that passes through unchanged.
+Gradients same(const Gradients& g) { return {g[0]}; }
+
+}  // namespace
+
+Tensor Eager::made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
+                   std::function<Gradients(const Gradients&)> backward) {
+  return {storage, elements, type, {autograd_.record(std::move(next), std::move(backward)), 0, nullptr}};
+}
+
+std::function<Storage()> Eager::maker(const Tensor& x) const {
+  return [this, elements = x.elements, type = x.type] { return empty(elements, type); };
+}
+
+Tensor Eager::add(const Tensor& a, const Tensor& b) {
+  const bool broadcast = b.elements < a.elements;
+  auto sum = maker(b);
+  return made(like(a), a.elements, a.type, {a.edge, b.edge}, [=](const Gradients& g) -> Gradients {
+    return {g[0], broadcast ? sum() : g[0]};
+  });
+}
+
+Tensor Eager::shift(const Tensor& x) { return made(like(x), x.elements, x.type, {x.edge}, same); }
+
+Tensor Eager::scale(const Tensor& x) {
+  auto dx = maker(x);
+  return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
+}
+
+Tensor Eager::to(const Tensor& x, DType type) {
+  if (x.type == type) return x;
+  auto dx = maker(x);
+  return made(empty(x.elements, type), x.elements, type, {x.edge},
+              [=](const Gradients&) -> Gradients { return {dx()}; });
+}
+
+Tensor Eager::embedding(const Storage& indices, const Tensor& table, std::int64_t elements) {
+  const Saved kept = save(indices);
+  auto d_table = maker(table);
+  return made(empty(elements, table.type), elements, table.type, {table.edge}, [=](const Gradients&) -> Gradients {
+    const Storage rows = kept.get();
+    return {d_table()};
+  });
+}
+
+Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias) {
+  const Saved kept_x = save(x.storage), kept_gain = save(gain.storage), kept_bias = save(bias.storage);
+  const Storage y = like(x);
+  const DType stats = traits_.norm_stats_f32 ? DType::f32 : x.type;
+  const std::int64_t rows = x.elements / gain.elements;
+  const Saved mean = save(empty(rows, stats)), rstd = save(empty(rows, stats));
+  auto dx = maker(x), d_gain = maker(gain), d_bias = maker(bias);
+  return made(y, x.elements, x.type, {x.edge, gain.edge, bias.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operands[] = {kept_x.get(), kept_gain.get(), kept_bias.get(), mean.get(), rstd.get()};
+    return {dx(), d_gain(), d_bias()};
+  });
+}
+
+Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, std::int64_t rows) {
+  const std::int64_t out = weight.elements / (x.elements / rows);
+  const Saved kept_x = save(x.storage), kept_weight = save(weight.storage);
+  auto dx = maker(x), d_weight = maker(weight);
+  const auto products = [=]() -> Gradients {
+    const Storage operands[] = {kept_x.get(), kept_weight.get()};
+    return {dx(), d_weight()};
+  };
+  const Storage y = empty(rows * out, x.type);
+  if (!bias) return made(y, rows * out, x.type, {x.edge, weight.edge}, [=](const Gradients&) { return products(); });
+  auto d_bias = maker(*bias);
+  return made(y, rows * out, x.type, {x.edge, weight.edge, bias->edge}, [=](const Gradients&) {
+    Gradients all = products();
+    all.push_back(d_bias());
+    return all;
+  });
+}
+
+Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
+  const Saved kept_a = save(a.storage), kept_b = save(b.storage);
+  auto da = maker(a), db = maker(b);
+  return made(like(a), a.elements, a.type, {a.edge, b.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operands[] = {kept_a.get(), kept_b.get()};
+    return {da(), db()};
+  });
+}
+
+Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
+  const Saved kept = save(other);
+  auto dx = maker(x);
+  return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operand = kept.get();
+    return {dx()};
+  });
+}
+
+Tensor Eager::multiply_broadcast(const Tensor& x, const Tensor& factor) {
+  const Saved kept_x = save(x.storage), kept_factor = save(factor.storage);
+  auto dx = maker(x), d_factor = maker(factor);
+  return made(like(x), x.elements, x.type, {x.edge, factor.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operands[] = {kept_x.get(), kept_factor.get()};
+    const Storage d_full = dx();
+    return {dx(), d_factor()};
+  });
+}
+
+Tensor Eager::rows_mean(const Tensor& x, std::int64_t rows) {
+  auto dx = maker(x);
+  return made(empty(rows, x.type), rows, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
+}
+
+Tensor Eager::pow(const Tensor& x) {
+  const Saved kept = save(x.storage);
+  auto dx = maker(x);
+  return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operand = kept.get(), lower_power = dx(), factor = dx();
+    return {dx()};
+  });
+}
+
+Tensor Eager::rsqrt(const Tensor& x) {
+  const Storage y = like(x);
+  const Saved kept = save(y);
+  auto dx = maker(x);
+  return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
+    const Storage result = kept.get(), cube = dx(), factor = dx();
+    return {dx()};
+  });
+}
+
+Tensor Eager::silu(const Tensor& x) {
+  const Saved kept = save(x.storage);
+  auto dx = maker(x);
+  return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operand = kept.get();
+    return {dx()};
+  });
+}
+
+Tensor Eager::tanh(const Tensor& x) {
+  const Storage y = like(x);
+  const Saved kept = save(y);
+  auto dx = maker(x);
+  return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
+    const Storage result = kept.get();
+    return {dx()};
+  });
+}
+
+Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows) {
+  const Saved kept_q = save(q.storage), kept_k = save(k.storage), kept_v = save(v.storage);
+  const Saved kept_mask = save(mask);
+  const Storage y = like(q), log_sum_exp = empty(rows, DType::f32);
+  const Saved kept_y = save(y), kept_lse = save(log_sum_exp);
+  auto dq = maker(q), dk = maker(k), dv = maker(v);
+  return made(y, q.elements, q.type, {q.edge, k.edge, v.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operands[] = {kept_q.get(),    kept_k.get(), kept_v.get(),
+                                kept_mask.get(), kept_y.get(), kept_lse.get()};
+    return {dq(), dk(), dv()};
+  });
+}
+
+Tensor Eager::heads(const Tensor& x, bool copies_gradient) {
+  auto copy = maker(x);
+  return made(x.storage, x.elements, x.type, {x.edge},
+              [=](const Gradients& g) -> Gradients { return {copies_gradient ? copy() : g[0]}; });
+}
+
+Tensor Eager::slice_half(const Tensor& x) {
+  auto dx = maker(x);
+  return made(x.storage, x.elements / 2, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
+}
+
+Tensor Eager::rotate_half(const Tensor& x) {
+  const Tensor first = slice_half(x), second = slice_half(x), negated = scale(second);
+  return made(like(x), x.elements, x.type, {negated.edge, first.edge}, [](const Gradients& g) -> Gradients {
+    return {g[0], g[0]};
+  });
+}
+
+Tensor Eager::repeat_heads(const Tensor& x, std::int64_t times) {
+  if (times == 1) return x;
+  auto sum = maker(x);
+  return made(empty(times * x.elements, x.type), times * x.elements, x.type, {x.edge},
+              [=](const Gradients&) -> Gradients { return {sum()}; });
+}
+
+std::vector<Tensor> Eager::split(const Tensor& x, const std::vector<std::int64_t>& elements) {
+  auto concatenated = maker(x);
+  const Tensor whole =
+      made(x.storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {concatenated()}; });
+  std::vector<Tensor> parts(elements.size(), whole);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].elements = elements[i], parts[i].edge.output = i;
+  return parts;
+}
+
+Tensor Eager::cross_entropy(const Tensor& logits, const Storage& targets) {
+  auto d_logits = maker(logits);
+  const Storage log_softmax = like(logits);
+  const Saved kept = save(log_softmax);
+  const Tensor logs =
+      made(log_softmax, logits.elements, logits.type, {logits.edge}, [=](const Gradients&) -> Gradients {
+        const Storage result = kept.get();
+        return {d_logits()};
+      });
+  const Saved kept_logs = save(log_softmax), kept_targets = save(targets), weight = save(empty(1, DType::f32));
+  return made(empty(1, DType::f32), 1, DType::f32, {logs.edge}, [=](const Gradients&) -> Gradients {
+    const Storage operands[] = {kept_logs.get(), kept_targets.get(), weight.get()};
+    return {d_logits()};
+  });
+}
+
+}  // namespace foreshard::sim::torch

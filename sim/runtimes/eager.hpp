@@ -1,0 +1,94 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/runtimes/autograd.hpp"
+#include "sim/runtimes/checkpoint.hpp"
+
+namespace foreshard::sim::torch {
+
+/// What depends on where the eager operators run.
+struct EagerTraits {
+  bool in_place_sums = true;    ///< autograd adds a second gradient in place; not with tensor subclasses (fake tensors)
+  bool attention_mask = false;  ///< transformers passes sdpa a mask, made for each layer in the compute type
+  bool norm_stats_f32 = true;   ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
+};
+
+/// PyTorch's eager operators, as far as memory sees them: each makes its results as new storages, keeps what its
+/// backward needs, and frees temporaries where the Python code or the kernel does. Sizes are numbers of elements; what
+/// an operator saves and which gradients it makes follow PyTorch's derivatives.yaml, checked on its dispatcher's calls.
+class Eager {
+ public:
+  Eager(LiveBytes& live, const EagerTraits& traits)
+      : traits_(traits), live_(live), autograd_(live, traits.in_place_sums) {}
+
+  Storage empty(std::int64_t elements, DType type) const { return {live_, elements * size_bytes(type)}; }
+  Storage empty_bytes(std::int64_t bytes) const { return {live_, bytes}; }
+  /// A result like `x`.
+  Storage like(const Tensor& x) const { return empty(x.elements, x.type); }
+  const EagerTraits& traits() const { return traits_; }
+  LiveBytes& live() const { return live_; }
+  Autograd& autograd() { return autograd_; }
+
+  /// `run` under checkpointing: in backward it runs again for what it saved. It is copied, with all that it captured.
+  template <typename Run>
+  Tensor checkpointed(Run run) {
+    auto region = std::make_shared<Checkpoint>();
+    region->again = [this, run, in = std::weak_ptr(region)] { within(in.lock(), run); };
+    return within(region, run);
+  }
+
+  // Operators, in alphabetical order of PyTorch's names.
+  Tensor add(const Tensor& a, const Tensor& b);                                          ///< b may be broadcast over a
+  Tensor embedding(const Storage& indices, const Tensor& table, std::int64_t elements);  ///< of the result
+  Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias);
+  /// x·weight (+ bias): rows × in, in × out. `bias` may be absent.
+  Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, std::int64_t rows);
+  Tensor multiply(const Tensor& a, const Tensor& b);                 ///< both differentiable
+  Tensor multiply_constant(const Tensor& x, const Storage& other);   ///< by a tensor without gradient
+  Tensor multiply_broadcast(const Tensor& x, const Tensor& factor);  ///< factor has fewer elements than x
+  Tensor rows_mean(const Tensor& x, std::int64_t rows);
+  Tensor pow(const Tensor& x);
+  Tensor rsqrt(const Tensor& x);
+  Tensor scale(const Tensor& x);  ///< by a number
+  Tensor shift(const Tensor& x);  ///< by a number
+  Tensor silu(const Tensor& x);
+  Tensor tanh(const Tensor& x);
+  Tensor to(const Tensor& x, DType type);  ///< x itself where it has that type
+  /// Causal attention with fused kernel: saves operands, mask, result and one f32 log-sum-exp for each row of each
+  /// head.
+  Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows);
+  /// The [batch, heads, seq, width] view of a projection; its gradient is copied unless it comes in the projection's
+  /// layout.
+  Tensor heads(const Tensor& x, bool copies_gradient);
+  Tensor rotate_half(const Tensor& x);  ///< cat of the negated second half and the first
+  Tensor repeat_heads(const Tensor& x, std::int64_t times);
+  std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& elements);
+  /// Mean cross entropy over rows, by log_softmax and nll_loss in f32. `targets` i64.
+  Tensor cross_entropy(const Tensor& logits, const Storage& targets);
+
+ private:
+  template <typename Run>
+  Tensor within(std::shared_ptr<Checkpoint> region, const Run& run) {
+    struct Leave {
+      std::shared_ptr<Checkpoint>& region;
+      ~Leave() { region = nullptr; }
+    } leave{region_};
+    region_ = std::move(region);
+    return run();
+  }
+  Saved save(const Storage& storage) const { return region_ ? Saved(region_, storage) : Saved(storage); }
+  Tensor slice_half(const Tensor& x);
+  /// The result of an operator: `storage`, its extent, and its node.
+  Tensor made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
+              std::function<Gradients(const Gradients&)> backward);
+  std::function<Storage()> maker(const Tensor& x) const;  ///< makes storages like x
+
+  EagerTraits traits_;
+  LiveBytes& live_;
+  Autograd autograd_;
+  std::shared_ptr<Checkpoint> region_;
+};
+
+}  // namespace foreshard::sim::torch

@@ -1,0 +1,103 @@
+#include "sim/runtimes/fsdp2.hpp"
+
+#include <utility>
+
+namespace foreshard::sim::torch {
+
+Fsdp2::Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options) : eager_(eager), options_(options) {
+  for (const auto& of_unit : shapes) {
+    Unit& unit = units_.emplace_back();
+    for (const ParameterShape& shape : of_unit) add_parameter(unit, shape);
+  }
+}
+
+std::int64_t Fsdp2::padded_rows(const ParameterShape& shape) const {
+  return (shape.rows + options_.world - 1) / options_.world * options_.world;
+}
+
+void Fsdp2::add_parameter(Unit& unit, const ParameterShape& shape) {
+  const std::int64_t shard = padded_rows(shape) / options_.world * shape.cols;
+  unit.shapes.push_back(shape);
+  unit.shards.push_back(eager_.empty(shard, DType::f32));
+  unit.whole.push_back(
+      {eager_.empty(0, options_.compute), shape.elements(), options_.compute, {nullptr, 0, std::make_shared<Leaf>()}});
+  unit.shard_elements += shard;
+}
+
+void Fsdp2::issue_gather(Unit& unit) {
+  if (unit.is_whole || unit.gathered) return;
+  Storage cast;
+  if (options_.compute != DType::f32) cast = eager_.empty(unit.shard_elements, options_.compute);
+  unit.gathered = eager_.empty(unit.shard_elements * options_.world, options_.compute);
+}
+
+void Fsdp2::wait_for_gather(Unit& unit, bool in_backward) {
+  if (!unit.gathered) return;
+  copied_out_ = Storage{};
+  for (std::size_t i = 0; i < unit.whole.size(); ++i)
+    unit.whole[i].storage.resize(padded_rows(unit.shapes[i]) * unit.shapes[i].cols * size_bytes(options_.compute));
+  unit.is_whole = true;
+  Storage output = std::exchange(unit.gathered, {});
+  if (!in_backward) copied_out_ = std::move(output);
+}
+
+void Fsdp2::reshard(Unit& unit) {
+  for (Tensor& parameter : unit.whole) parameter.storage.resize(0);
+  unit.is_whole = false;
+}
+
+Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
+  Unit& unit = units_[at];
+  unit.reduced = false;
+  issue_gather(unit);
+  wait_for_gather(unit, false);
+  Tensor input = x;
+  if (x.edge.wants_gradient())
+    input.edge = {eager_.autograd().record({x.edge}, [this, at](const Gradients& g) { return after_backward(at), g; }),
+                  0, nullptr};
+  Tensor y = run(input);
+  if (at == 0) copied_out_ = Storage{};
+  if (options_.reshard && at != 0) reshard(unit);
+  y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
+  return y;
+}
+
+void Fsdp2::before_backward(std::size_t at) {
+  issue_gather(units_[at]);
+  wait_for_gather(units_[at], true);
+  const std::size_t next = at == 0 ? units_.size() - 1 : at - 1;
+  if (next != 0) issue_gather(units_[next]);
+}
+
+void Fsdp2::after_backward(std::size_t at) {
+  reshard(units_[at]);
+  reduce(units_[at]);
+}
+
+void Fsdp2::reduce(Unit& unit) {
+  unit.reduced = true;
+  reduction_input_ = Storage{};
+  reduction_input_ = eager_.empty(unit.shard_elements * options_.world, DType::f32);
+  for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
+  unit.gradient = eager_.empty(unit.shard_elements, DType::f32);
+}
+
+void Fsdp2::end_backward() {
+  for (std::size_t at = 0; at < units_.size(); ++at)
+    if (!units_[at].reduced) after_backward(at);
+  reduction_input_ = Storage{};
+}
+
+std::vector<std::int64_t> Fsdp2::updated() const {
+  std::vector<std::int64_t> elements;
+  for (const Unit& unit : units_)
+    for (const ParameterShape& shape : unit.shapes)
+      elements.push_back(std::min(shape.rows, padded_rows(shape) / options_.world) * shape.cols);
+  return elements;
+}
+
+void Fsdp2::zero_grad() {
+  for (Unit& unit : units_) unit.gradient = Storage{};
+}
+
+}  // namespace foreshard::sim::torch

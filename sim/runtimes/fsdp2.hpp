@@ -1,0 +1,46 @@
+#pragma once
+#include "sim/runtimes/wrapper.hpp"
+
+namespace foreshard::sim::torch {
+
+/// `fully_shard` of torch.distributed.fsdp, torch 2.15: parameters are sharded one by one along their first dimension,
+/// padded to equal shards; a gather's output is copied out to the parameters, a reduction's input is copied in from
+/// their gradients. In backward each unit issues the gather of the one before it. Seen from rank 0.
+class Fsdp2 final : public Wrapper {
+ public:
+  Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
+
+  Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) override;
+  const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].whole; }
+  void end_backward() override;
+  std::vector<std::int64_t> updated() const override;
+  void zero_grad() override;
+
+ private:
+  struct Unit {
+    std::vector<ParameterShape> shapes;
+    std::vector<Storage> shards;
+    std::vector<Tensor> whole;
+    std::int64_t shard_elements = 0;  ///< padded
+    Storage gathered;                 ///< output of a gather that is not copied out yet
+    Storage gradient;                 ///< of the shards
+    bool is_whole = false, reduced = false;
+  };
+
+  std::int64_t padded_rows(const ParameterShape& shape) const;
+  void add_parameter(Unit& unit, const ParameterShape& shape);
+  void issue_gather(Unit& unit);
+  void wait_for_gather(Unit& unit, bool in_backward);
+  void reshard(Unit& unit);
+  void before_backward(std::size_t unit);
+  void after_backward(std::size_t unit);
+  void reduce(Unit& unit);
+
+  Eager& eager_;
+  WrapOptions options_;
+  std::vector<Unit> units_;
+  Storage copied_out_;       ///< a forward gather's output, kept until the next one is waited for
+  Storage reduction_input_;  ///< of the last reduce-scatter
+};
+
+}  // namespace foreshard::sim::torch

@@ -1,0 +1,35 @@
+#pragma once
+#include <vector>
+
+#include "sim/runtimes/transformers.hpp"
+
+namespace foreshard::sim::torch {
+
+enum class Runtime : std::uint8_t { fsdp1, fsdp2 };
+
+struct TorchRun {
+  Runtime runtime = Runtime::fsdp2;
+  Decoder model;
+  Batch batch;
+  WrapOptions wrap;
+  bool recompute = false;
+  bool foreach = true;  ///< AdamW over lists of tensors, else one by one
+  EagerTraits traits;
+};
+
+/// Live bytes of tensors over one step: no allocator, no workspace, no communicator.
+struct StepMemory {
+  std::int64_t peak = 0, after_forward = 0, after_step = 0;
+  StepPhase peak_in = StepPhase::forward;
+};
+
+struct RunMemory {
+  std::int64_t initial = 0;
+  std::vector<StepMemory> steps;
+};
+
+/// Steps of PyTorch FSDP on rank 0, in the order in which its host issues them: forward and loss, backward, AdamW with
+/// state in f32, zero_grad. From the second step on all are equal.
+RunMemory live_memory(const TorchRun& run, int steps);
+
+}  // namespace foreshard::sim::torch

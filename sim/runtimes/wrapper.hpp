@@ -1,0 +1,48 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/runtimes/eager.hpp"
+
+namespace foreshard::sim::torch {
+
+/// A parameter: its first dimension and the product of the others.
+struct ParameterShape {
+  std::int64_t rows = 0, cols = 1;
+  std::int64_t elements() const { return rows * cols; }
+};
+/// The parameters of each unit in the order of PyTorch's `named_parameters`; unit 0 is the root, then the blocks.
+using UnitShapes = std::vector<std::vector<ParameterShape>>;
+
+enum class BackwardPrefetch : std::uint8_t { pre, post, none };
+
+/// How a model is wrapped. Strategies: `reshard` frees a block after its forward (full_shard), else it stays until its
+/// backward has ended (shard_grad_op); the root always stays.
+struct WrapOptions {
+  int world = 1;
+  bool reshard = true;
+  DType compute = DType::bf16;  ///< in which parameters are gathered and computed with; shards and reductions are f32
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;  ///< FSDP1
+  bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
+};
+
+/// PyTorch's FSDP around a model of eager operators: what it allocates, frees and issues, in the order of issue.
+class Wrapper {
+ public:
+  using Forward = std::function<Tensor(const Tensor&)>;
+  virtual ~Wrapper() = default;
+
+  /// A unit's forward with its hooks around `run`. `x` is its differentiable input, empty for the root.
+  virtual Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) = 0;
+  /// The whole parameters of a unit, whose memory is there while it is gathered.
+  virtual const std::vector<Tensor>& parameters(std::size_t unit) const = 0;
+  /// What follows the last operator of backward.
+  virtual void end_backward() {}
+  /// Elements of each tensor that the optimizer updates on this rank.
+  virtual std::vector<std::int64_t> updated() const = 0;
+  /// The sharded gradients are dropped.
+  virtual void zero_grad() = 0;
+};
+
+}  // namespace foreshard::sim::torch

@@ -1,0 +1,95 @@
+// Live bytes of PyTorch FSDP around Hugging Face models, against torch 2.15.0 and transformers 5.24.0 run on fake
+// tensors (tests/golden/make_fsdp_memory.py): gpt2, gpt2-xl, Llama-2-7B, Llama-3-8B at 2 to 64 ranks, and models, world
+// sizes and settings that the table does not hold. Every number is the truth to the byte.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "sim/runtimes/torch_step.hpp"
+
+namespace foreshard::sim::torch {
+namespace {
+
+using Family = Decoder::Family;
+
+/// The oracle runs on the CPU's dispatcher with fake tensors.
+constexpr EagerTraits oracle_traits{.in_place_sums = false, .attention_mask = true, .norm_stats_f32 = false};
+
+const std::map<std::string, Decoder> decoders{
+    {"gpt2", {Family::gpt2, 768, 3072, 12, 12, 12, 50257, 4096, true}},
+    {"gpt2-xl", {Family::gpt2, 1600, 6400, 48, 25, 25, 50257, 4096, true}},
+    {"llama2-7b", {Family::llama, 4096, 11008, 32, 32, 32, 32000, 0, false}},
+    {"llama3-8b", {Family::llama, 4096, 14336, 32, 32, 8, 128256, 0, false}},
+    {"llama3-1b", {Family::llama, 2048, 8192, 16, 32, 8, 128256, 0, true}},
+};
+
+struct Row {
+  std::string text;
+  TorchRun run;
+  int step = 0;
+  std::int64_t initial = 0;
+  StepMemory memory;
+};
+
+StepPhase phase_of(const std::string& name) {
+  return name == "forward" ? StepPhase::forward : name == "backward" ? StepPhase::backward : StepPhase::update;
+}
+
+Row parse(const std::string& line) {
+  std::vector<std::string> w;
+  std::istringstream stream(line);
+  for (std::string word; std::getline(stream, word, ',');) w.push_back(word);
+  const auto number = [&w](std::size_t i) { return static_cast<std::int64_t>(std::stoll(w.at(i))); };
+  Row row;
+  row.text = line;
+  row.run.runtime = w.at(2) == "fsdp1" ? Runtime::fsdp1 : Runtime::fsdp2;
+  row.run.model = decoders.at(w.at(0));
+  row.run.batch = {number(6), number(7)};
+  row.run.wrap.world = static_cast<int>(number(3));
+  row.run.wrap.reshard = w.at(4) == "full_shard";
+  row.run.wrap.compute = w.at(5) == "bf16" ? DType::bf16 : DType::f32;
+  row.run.recompute = w.at(8) == "full";
+  row.run.foreach = w.at(9) == "foreach";
+  row.run.traits = oracle_traits;
+  row.step = static_cast<int>(number(10));
+  row.memory = {number(11), number(13), number(14), phase_of(w.at(12))};
+  row.initial = number(15);
+  return row;
+}
+
+std::vector<Row> rows_of(const std::string& file_name) {
+  std::vector<Row> rows;
+  std::ifstream file(FORESHARD_GOLDEN_DIR "/" + file_name);
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) rows.push_back(parse(line));
+  return rows;
+}
+
+void expect_exact(const Row& row) {
+  const RunMemory memory = live_memory(row.run, row.step);
+  const StepMemory& step = memory.steps.back();
+  EXPECT_EQ(memory.initial, row.initial) << row.text;
+  EXPECT_EQ(step.after_forward, row.memory.after_forward) << row.text;
+  EXPECT_EQ(step.peak, row.memory.peak) << row.text;
+  EXPECT_EQ(step.peak_in, row.memory.peak_in) << row.text;
+  EXPECT_EQ(step.after_step, row.memory.after_step) << row.text;
+}
+
+TEST(TorchMemory, EqualsPyTorchInEveryRowOfTheTable) {
+  const std::vector<Row> rows = rows_of("fsdp_memory.csv");
+  ASSERT_EQ(rows.size(), 141u);
+  for (const Row& row : rows) expect_exact(row);
+}
+
+TEST(TorchMemory, EqualsPyTorchAtOddWorldSizesAndOtherModels) {
+  const std::vector<Row> rows = rows_of("fsdp_memory_held_out.csv");
+  ASSERT_EQ(rows.size(), 24u);
+  for (const Row& row : rows) expect_exact(row);
+}
+
+}  // namespace
+}  // namespace foreshard::sim::torch
