@@ -15,7 +15,7 @@ std::shared_ptr<Node> Autograd::record(std::vector<Edge> next, std::function<Gra
 void Autograd::add(Storage& sum, Storage gradient) {
   if (!sum)
     sum = std::move(gradient);
-  else if (!in_place_ || !sum.only_reference())
+  else if (!in_place_ || !sum.may_be_added_to())
     sum = Storage(live_, sum.bytes());
 }
 

@@ -70,7 +70,7 @@ Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<
   auto dx = maker(x), d_weight = maker(weight);
   const auto products = [=]() -> Gradients {
     const Storage operands[] = {kept_x.get(), kept_weight.get()};
-    return {dx(), d_weight()};
+    return {dx(), d_weight().transposed()};
   };
   const Storage y = empty(rows * out, x.type);
   if (!bias) return made(y, rows * out, x.type, {x.edge, weight.edge}, [=](const Gradients&) { return products(); });

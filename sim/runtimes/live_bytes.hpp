@@ -30,7 +30,14 @@ class Storage {
     block_->bytes = bytes;
   }
   std::int64_t bytes() const { return block_->bytes; }
-  bool only_reference() const { return block_.use_count() == 1; }
+  /// The same memory as a transposed view, as a linear operator gives its weight's gradient.
+  Storage transposed() const {
+    Storage view = *this;
+    view.is_view_ = true;
+    return view;
+  }
+  /// Autograd adds in place to what nobody else refers to, and not to views.
+  bool may_be_added_to() const { return !is_view_ && block_.use_count() == 1; }
   explicit operator bool() const { return block_ != nullptr; }
 
  private:
@@ -43,6 +50,7 @@ class Storage {
     ~Block() { live.change(-bytes); }
   };
   std::shared_ptr<Block> block_;
+  bool is_view_ = false;
 };
 
 }  // namespace foreshard::sim::torch

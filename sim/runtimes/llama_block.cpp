@@ -12,10 +12,11 @@ Tensor rotary(Eager& eager, const Shared& shared, const Tensor& x) {
   return eager.add(direct, rotated);
 }
 
-/// Keys and values are repeated for the query heads that share them.
+/// How often transformers repeats keys and values: with a mask for each query head, else sdpa shares them itself.
+std::int64_t repeats(const Shared& shared) { return shared.mask ? shared.decoder.heads / shared.decoder.kv_heads : 1; }
+
 Tensor grouped_attention(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v) {
-  const std::int64_t times = shared.decoder.heads / shared.decoder.kv_heads;
-  const Tensor all_k = eager.repeat_heads(k, times), all_v = eager.repeat_heads(v, times);
+  const Tensor all_k = eager.repeat_heads(k, repeats(shared)), all_v = eager.repeat_heads(v, repeats(shared));
   return attend(eager, shared, q, all_k, all_v);
 }
 
@@ -24,7 +25,7 @@ Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const 
   const std::int64_t rows = shared.batch.tokens();
   Tensor q = eager.heads(eager.linear(x, p[0], {}, rows), true);
   Tensor k = eager.heads(eager.linear(x, p[1], {}, rows), true);
-  const Tensor v = eager.heads(eager.linear(x, p[2], {}, rows), shared.decoder.kv_heads != shared.decoder.heads);
+  const Tensor v = eager.heads(eager.linear(x, p[2], {}, rows), repeats(shared) > 1);
   Tensor rotated_q = rotary(eager, shared, q), rotated_k = rotary(eager, shared, k);
   q = std::move(rotated_q), k = std::move(rotated_k);
   Tensor y = grouped_attention(eager, shared, q, k, v);

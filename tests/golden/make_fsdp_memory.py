@@ -6,9 +6,10 @@ from birth to death. The fake device is the CPU, so attention is its fused kerne
 type of its input; transformers cannot see that positions are plain and makes an attention mask.
 
     pip install torch transformers    # 2.15.0 and 5.24.0 made the committed fsdp_memory.csv, a row or two for each call
+    # fsdp_memory_held_out.csv and, with --real (tensors with storage), fsdp_memory_real.csv were made the same way
     make_fsdp_memory.py MODEL WORLD BATCH SEQ [--runtime ...] [--precision ...] [--strategy ...] [--recompute ...] [--optimizer ...]
 """
-import argparse, gc, json, warnings, weakref
+import argparse, contextlib, gc, json, warnings, weakref
 
 import torch
 import torch.distributed as dist
@@ -24,8 +25,8 @@ from torch.utils._pytree import tree_iter
 from torch.utils.weak import WeakIdKeyDictionary
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config
 
-GPT2 = {"gpt2": (768, 12, 12), "gpt2-medium": (1024, 24, 16), "gpt2-large": (1280, 36, 20), "gpt2-xl": (1600, 48, 25)}  # width, layers, heads
-LLAMA = {  # width, feed-forward, layers, heads, key-value heads, vocabulary, tied
+GPT2 = {"gpt2": (768, 12, 12), "gpt2-medium": (1024, 24, 16), "gpt2-large": (1280, 36, 20), "gpt2-xl": (1600, 48, 25), "gpt2-tiny": (128, 3, 4)}  # width, layers, heads
+LLAMA = {"llama-tiny": (128, 352, 3, 8, 2, 512, True), "llama-mha": (128, 352, 2, 8, 8, 512, False),  # width, feed-forward, layers, heads, key-value heads, vocabulary, tied
     "llama2-7b": (4096, 11008, 32, 32, 32, 32000, False), "llama2-13b": (5120, 13824, 40, 40, 40, 32000, False),
     "llama3-1b": (2048, 8192, 16, 32, 8, 128256, True), "llama3-8b": (4096, 14336, 32, 32, 8, 128256, False),
     "llama3-70b": (8192, 28672, 80, 64, 8, 128256, False)}
@@ -109,12 +110,12 @@ def sharded(model, blocks, mesh, runtime, precision, strategy):
     return model
 
 
-def measure(name, world, batch, seq, runtime="fsdp2", precision="bf16", strategy="full_shard", recompute="none", optimizer="foreach", steps=3):
+def measure(name, world, batch, seq, runtime="fsdp2", precision="bf16", strategy="full_shard", recompute="none", optimizer="foreach", steps=3, real=False):
     """Returns (parameters, initial bytes, one dict per step); step 1 has no optimizer state before its update, step 3 is steady."""
     dist.init_process_group("fake", rank=0, world_size=world, store=FakeStore())
     try:
         mesh = init_device_mesh("cpu", (world,))
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with contextlib.nullcontext() if real else FakeTensorMode(allow_non_fake_inputs=True):
             config = model_config(name)
             model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
             parameters = sum(p.numel() for p in model.parameters())
@@ -158,6 +159,7 @@ def main():
     cli.add_argument("--strategy", default="full_shard", choices=["full_shard", "shard_grad_op"])
     cli.add_argument("--recompute", default="none", choices=["none", "full"])
     cli.add_argument("--optimizer", default="foreach", choices=["foreach", "forloop"])
+    cli.add_argument("--real", action="store_true")
     parameters, initial, steps = measure(**{{"model": "name"}.get(k, k): v for k, v in vars(cli.parse_args()).items()})
     print(json.dumps(dict(parameters=parameters, initial_bytes=initial, steps=steps), indent=1))
 
