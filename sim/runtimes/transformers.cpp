@@ -22,8 +22,11 @@ Shapes llama_root(const Decoder& d) {
 
 Shapes llama_block(const Decoder& d) {
   const std::int64_t kv = d.kv_heads * d.head_width();
-  return {{d.width, d.width}, {kv, d.width},    {kv, d.width}, {d.width, d.width}, {d.ffn, d.width},
-          {d.ffn, d.width},   {d.width, d.ffn}, {d.width},     {d.width}};
+  const Shapes behind{{d.width, d.width}, {d.ffn, d.width}, {d.ffn, d.width}, {d.width, d.ffn}, {d.width}, {d.width}};
+  Shapes block{{d.width, d.width}, {kv, d.width}, {kv, d.width}};
+  if (d.qkv_bias) block = {{d.width, d.width}, {d.width}, {kv, d.width}, {kv}, {kv, d.width}, {kv}};
+  block.insert(block.end(), behind.begin(), behind.end());
+  return block;
 }
 
 /// What the blocks of one forward share.

@@ -10,6 +10,7 @@ struct Decoder {
   std::int64_t width = 0, ffn = 0, layers = 0, heads = 0, kv_heads = 0, vocab = 0;
   std::int64_t positions = 0;  ///< rows of gpt2's position table
   bool tied = true;            ///< the head's weight is the token table
+  bool qkv_bias = false;       ///< of the llama family: as Qwen2
 
   std::int64_t head_width() const { return width / heads; }
 };
