@@ -78,6 +78,7 @@ std::string line(const std::string& name, const Errors& e) {
 }  // namespace
 
 void validate(CsvTable& table, const closed_form::Profile& profile, Validation& into) {
+  if (is_live_memory(table)) return validate_live_memory(table, into.live);
   const std::vector<PublishedRow> rows = published_rows(table);
   for (const char* column :
        {"predicted_tokens_per_s_per_gpu", "error_pct", "predicted_peak_mem_gib", "memory_error_pct", "skipped"})
@@ -103,12 +104,22 @@ void Validation::add(std::optional<Pair> of_throughput, std::optional<Pair> of_m
   if (!why_skipped.empty()) ++skipped[why_skipped];
 }
 
+void add_live(const LiveMemory& live, nlohmann::json& json) {
+  const Errors errors = errors_of(live.peaks);
+  json.update({{"live_rows_used", errors.rows},
+               {"live_mape_pct", errors.mape_pct},
+               {"live_p90_pct", errors.p90_pct},
+               {"live_other_phases", live.other_phases},
+               {"live_other_after_step", live.other_after_step}});
+}
+
 nlohmann::json to_json(const Validation& validation) {
   nlohmann::json json = to_json(errors_of(validation.throughput), errors_of(validation.memory));
   json["rows"] = validation.rows;
   json["rows_skipped"] = validation.skipped;
   json["false_fit"] = validation.verdicts.false_fit_rate();
   json["wasted_headroom"] = validation.verdicts.wasted_rate();
+  if (!validation.live.peaks.empty()) add_live(validation.live, json);
   const auto throughput = errors_by_source(validation.throughput);
   auto memory = errors_by_source(validation.memory);
   for (const auto& [source, errors] : throughput) json["per_source"][source] = to_json(errors, memory[source]);
@@ -126,6 +137,10 @@ std::string errors_text(const std::string& title, const std::vector<Pair>& pairs
 std::string to_text(const Validation& validation) {
   std::string text = errors_text("throughput, % of measured", validation.throughput) +
                      errors_text("peak memory, % of measured", validation.memory);
+  if (!validation.live.peaks.empty())
+    text += errors_text("live tensor bytes, peak", validation.live.peaks) +
+            fmt::format("live tensor bytes: {} peaks in another phase, {} rows with other bytes after the step\n\n",
+                        validation.live.other_phases, validation.live.other_after_step);
   const FitVerdicts& v = validation.verdicts;
   text += fmt::format("fits: {} of {} runs that ran out of memory were said to fit, {} of {} that ran were not\n",
                       v.false_fits, v.not_fitting, v.wasted, v.fitting);

@@ -8,6 +8,7 @@
 
 #include "sim/closed_form/profile.hpp"
 #include "sim/validation/csv_table.hpp"
+#include "sim/validation/live_memory.hpp"
 #include "sim/validation/score.hpp"
 
 namespace foreshard::sim::validation {
@@ -16,6 +17,7 @@ namespace foreshard::sim::validation {
 struct Validation {
   std::vector<Pair> throughput;                ///< tokens per second and GPU
   std::vector<Pair> memory;                    ///< peak bytes, of the row's kind
+  LiveMemory live;                             ///< of tables of live tensor bytes
   FitVerdicts verdicts;                        ///< of runs that are known to have fitted or not
   std::map<std::string, std::size_t> skipped;  ///< rows without throughput by reason
   std::size_t rows = 0;                        ///< read
@@ -25,12 +27,13 @@ struct Validation {
            const std::optional<std::pair<bool, bool>>& fits, const std::string& why_skipped);
 };
 
-/// Predicts every row of `table` that can be used, and appends to each row the columns
-/// `predicted_tokens_per_s_per_gpu`, `error_pct` and `skipped`.
+/// Of a table of published runs or of live tensor bytes: predicts every row that can be used, and appends to each row
+/// the columns `predicted_tokens_per_s_per_gpu`, `error_pct` and `skipped`.
 void validate(CsvTable& table, const closed_form::Profile& profile, Validation& into);
 
 /// One object: throughput_mape_pct, throughput_bias_pct, throughput_p90_pct, rows_used, the same of memory where a row
-/// has it, false_fit and wasted_headroom (rates), rows_skipped (by reason), per_source.
+/// has it, false_fit and wasted_headroom (rates), live_mape_pct and live_p90_pct of live tensor bytes where there are
+/// any, rows_skipped (by reason), per_source.
 nlohmann::json to_json(const Validation& validation);
 
 /// The same as a table to read, with the rows that are furthest off.

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "base/error.hpp"
+
 namespace foreshard::sim::validation {
 namespace {
 
@@ -43,6 +45,25 @@ TEST(Validation, PeakMemoryOfPublishedRunsIsPredicted) {
   EXPECT_LE(errors.mape_pct, 11.0);
   EXPECT_EQ(all().verdicts.false_fits, 0U);
   EXPECT_LE(all().verdicts.wasted_rate(), 0.17);
+}
+
+TEST(Validation, LiveBytesOfPyTorchArePredictedToTheByte) {
+  CsvTable table = read_csv(FORESHARD_GOLDEN_DIR "/fsdp_memory.csv");
+  Validation validation;
+  validate(table, closed_form::Profile(), validation);
+  ASSERT_EQ(validation.live.peaks.size(), 141U);
+  EXPECT_EQ(validation.live.other_phases + validation.live.other_after_step, 0U);
+  const nlohmann::json json = to_json(validation);
+  EXPECT_EQ(json.at("live_mape_pct"), 0);
+  EXPECT_EQ(json.at("live_p90_pct"), 0);
+  EXPECT_EQ(table.header.back(), "predicted_after_step_bytes");
+}
+
+TEST(Validation, ALiveRowOfAnUnknownModelIsNamed) {
+  CsvTable table = read_csv(FORESHARD_GOLDEN_DIR "/fsdp_memory.csv");
+  table.rows[2][table.column("model")] = "gpt5";
+  Validation validation;
+  EXPECT_THROW(validate(table, closed_form::Profile(), validation), InputError);
 }
 
 TEST(Validation, JsonSaysTheSame) {

@@ -1,0 +1,22 @@
+#pragma once
+#include "sim/validation/csv_table.hpp"
+#include "sim/validation/score.hpp"
+
+namespace foreshard::sim::validation {
+
+/// True of tables of live tensor bytes, as tests/golden/make_fsdp_memory.py makes them: with columns `runtime` and
+/// `peak_bytes`.
+bool is_live_memory(const CsvTable& table);
+
+/// What a table of live bytes came to: peaks, and rows in which the phase of the peak or the bytes after the step are
+/// not the same.
+struct LiveMemory {
+  std::vector<Pair> peaks;
+  std::size_t other_phases = 0, other_after_step = 0;
+};
+
+/// Predicts every row of `table`, and appends to each the columns `predicted_peak_bytes`, `predicted_peak_in` and
+/// `predicted_after_step_bytes`. Throws InputError(bad_input) that names the file, the row and what is not known.
+void validate_live_memory(CsvTable& table, LiveMemory& into);
+
+}  // namespace foreshard::sim::validation
