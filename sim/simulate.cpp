@@ -11,9 +11,9 @@ using trace::Event;
 
 constexpr int first_try = 6;  ///< micro-batches: first, four that may repeat, last
 
-Simulation run(const plan::Plan& plan, const Estimate& estimate, double cores, Handover handover) {
+Simulation run(const plan::Plan& plan, const Estimate& estimate, double cores, Handover handover, int sms) {
   trace::Recorder recorder;
-  VirtualExecutor executor(plan, estimate, cores, handover, recorder);
+  VirtualExecutor executor(plan, estimate, cores, handover, recorder, sms);
   exec::run_plan(plan, executor);
   return {.events = recorder.take(), .step_ns = executor.now_ns()};
 }
@@ -53,15 +53,15 @@ bool stretch(Simulation& simulation, int simulated, int wanted) {
 
 }  // namespace
 
-Simulation simulate_step(const plan::Plan& plan, const Estimate& estimate, double cores, Handover handover) {
+Simulation simulate_step(const plan::Plan& plan, const Estimate& estimate, double cores, Handover handover, int sms) {
   const int wanted = plan.micro_batches;
-  if (wanted <= first_try) return run(plan, estimate, cores, handover);
+  if (wanted <= first_try) return run(plan, estimate, cores, handover, sms);
   plan::Plan shorter = plan;
   for (shorter.micro_batches = first_try; shorter.micro_batches < wanted; shorter.micro_batches *= 2) {
-    Simulation simulation = run(shorter, estimate, cores, handover);
+    Simulation simulation = run(shorter, estimate, cores, handover, sms);
     if (stretch(simulation, shorter.micro_batches, wanted)) return simulation;
   }
-  return run(plan, estimate, cores, handover);
+  return run(plan, estimate, cores, handover, sms);
 }
 
 std::vector<Event> expanded(const plan::Plan& plan, const Simulation& simulation, int copies) {

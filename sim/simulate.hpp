@@ -17,7 +17,8 @@ struct Simulation {
 };
 
 /// Simulates one step by `exec::run_plan`. Its cost does not grow with the number of micro-batches.
-Simulation simulate_step(const plan::Plan& plan, const Estimate& estimate, double cores, Handover handover);
+Simulation simulate_step(const plan::Plan& plan, const Estimate& estimate, double cores, Handover handover,
+                         int sms = 0);
 
 /// All events of the step, with `copies` copies of the repeated micro-batch written out, each lane in order of start.
 std::vector<trace::Event> expanded(const plan::Plan& plan, const Simulation& simulation, int copies);

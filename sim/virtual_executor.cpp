@@ -25,12 +25,13 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 }  // namespace
 
 VirtualExecutor::VirtualExecutor(const plan::Plan& plan, Estimate estimate, double cores, Handover handover,
-                                 trace::Recorder& recorder)
+                                 trace::Recorder& recorder, int sms)
     : plan_(plan),
       estimate_(std::move(estimate)),
       handover_(handover),
       recorder_(recorder),
-      cores_(std::max<std::int64_t>(1, std::llround(cores * one))) {}
+      cores_(std::max<std::int64_t>(1, std::llround(cores * one))),
+      sms_(sms) {}
 
 exec::Ticket VirtualExecutor::issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) {
   LaneState& lane = lanes_[static_cast<std::size_t>(instance.op->lane)];
@@ -82,6 +83,9 @@ void VirtualExecutor::run_from_now(LaneState& lane) {
   lane.work = std::max<std::int64_t>(1, demand.duration_ns) * one;
   lane.core = {part(demand.core), demand.threads};
   lane.link = {part(demand.link), 1};
+  lane.memory = {part(demand.memory), 1};
+  lane.held_sms = demand.held_sms;
+  lane.blocks = demand.blocks;
 }
 
 std::int64_t VirtualExecutor::level_of(std::int64_t capacity, Need LaneState::*need) const {
@@ -92,10 +96,25 @@ std::int64_t VirtualExecutor::level_of(std::int64_t capacity, Need LaneState::*n
   return fair_level(capacity, std::span(needs).first(count));
 }
 
+std::int64_t VirtualExecutor::held_sms() const {
+  std::int64_t held = 0;
+  for (const LaneState& lane : lanes_)
+    if (lane.state == State::running) held += lane.held_sms;
+  return held;
+}
+
+std::int64_t VirtualExecutor::wave_speed(const LaneState& lane, std::int64_t held) const {
+  if (lane.blocks == 0 || sms_ == 0) return one;
+  const std::int64_t free = std::max<std::int64_t>(1, sms_ - (held - lane.held_sms));
+  return divide_up(lane.blocks, sms_) * one / divide_up(lane.blocks, free);
+}
+
 void VirtualExecutor::set_speeds() {
   const std::int64_t core = level_of(cores_, &LaneState::core), link = level_of(one, &LaneState::link);
+  const std::int64_t memory = level_of(one, &LaneState::memory), held = held_sms();
   for (LaneState& lane : lanes_)
-    lane.speed = std::min(speed_at(core, lane.core.amount), speed_at(link, lane.link.amount));
+    lane.speed = std::min({speed_at(core, lane.core.amount), speed_at(link, lane.link.amount),
+                           speed_at(memory, lane.memory.amount), std::max<std::int64_t>(1, wave_speed(lane, held))});
 }
 
 std::int64_t VirtualExecutor::time_to_next() const {

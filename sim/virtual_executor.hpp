@@ -14,8 +14,11 @@ namespace foreshard::sim {
 struct Demand {
   std::int64_t duration_ns = 1;  ///< with all its threads running; at least 1
   int threads = 1;
-  double core = 1;  ///< part of a core that each of its threads keeps busy
-  double link = 0;  ///< part of its node's share of the network that it fills
+  double core = 1;          ///< part of a core that each of its threads keeps busy
+  double link = 0;          ///< part of its node's share of the network that it fills
+  double memory = 0;        ///< part of the device's memory bandwidth that it fills
+  int held_sms = 0;         ///< SMs that its blocks keep while it runs, as collectives on GPUs do
+  std::int64_t blocks = 0;  ///< that run in waves over the SMs which others do not hold; 0: SMs do not limit it
 };
 using Estimate = std::function<Demand(const plan::Op&)>;
 
@@ -31,15 +34,20 @@ struct Handover {
 /// time share `cores` fairly by thread, and the network fairly by op (fair_share.hpp): an op that needs part p > 0 and
 /// may have level l runs at min(1, l / p) of its speed, by the scarcer of the two, and the rates change whenever the
 /// set of running ops does. So T busy threads in all run at min(1, cores / T). `cores` is this rank's part of its node,
-/// cores / ranks of the node: 0.5 means that every rank's every op has half a core when it runs alone in its rank.
+/// cores / ranks of the node: 0.5 means that every rank's every op has half a core when it runs alone in its rank. The
+/// bandwidth of a device's memory is shared as the network is.
+///
+/// SMs are not shared but held: beside ops that hold h of the device's S, an op of b blocks takes
+/// ⌈b / (S − h)⌉ / ⌈b / S⌉ times as long (cost/gpu_gemm.hpp).
 ///
 /// Time is integer nanoseconds and work is fixed point, an advance rounds up and is at least 1 ns, ties break by lane:
 /// the same input gives the same events, to the bit, on every machine.
 class VirtualExecutor final : public exec::Executor {
  public:
   /// `plan` and `recorder` must outlive this.
-  VirtualExecutor(const plan::Plan& plan, Estimate estimate, double cores, Handover handover,
-                  trace::Recorder& recorder);
+  /// `sms` is the number of the device's SMs, 0 on processor cores.
+  VirtualExecutor(const plan::Plan& plan, Estimate estimate, double cores, Handover handover, trace::Recorder& recorder,
+                  int sms = 0);
 
   exec::Ticket issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) override;
 
@@ -68,7 +76,8 @@ class VirtualExecutor final : public exec::Executor {
     std::int64_t start_ns = 0;  ///< of the op in hand-over or running
     std::int64_t work = 0;      ///< left of the running op, in nanoseconds · 2^16
     std::int64_t speed = 0;     ///< of the running op, · 2^16
-    Need core, link;            ///< of the running op, · 2^16
+    Need core, link, memory;    ///< of the running op, · 2^16
+    std::int64_t held_sms = 0, blocks = 0;
   };
 
   bool is_done(const exec::Ticket& ticket) const;
@@ -77,6 +86,8 @@ class VirtualExecutor final : public exec::Executor {
   void begin(LaneState& lane);
   void run_from_now(LaneState& lane);
   std::int64_t level_of(std::int64_t capacity, Need LaneState::*need) const;
+  std::int64_t held_sms() const;
+  std::int64_t wave_speed(const LaneState& lane, std::int64_t held) const;
   void set_speeds();
   std::int64_t time_to_next() const;
   void advance(std::int64_t delta_ns);
@@ -88,6 +99,7 @@ class VirtualExecutor final : public exec::Executor {
   Handover handover_;
   trace::Recorder& recorder_;
   std::int64_t cores_;  ///< · 2^16
+  std::int64_t sms_;
   std::int64_t now_ns_ = 0;
   int step_ = 1;
   std::array<LaneState, plan::lane_count> lanes_;

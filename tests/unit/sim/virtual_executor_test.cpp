@@ -133,6 +133,48 @@ TEST(VirtualExecutor, CollectivesShareTheLink) {
   EXPECT_EQ(spans_with(made.finish(), 2, {.core = 0, .link = 0.75}), (std::vector<Span>{{0, 121}, {0, 141}}));
 }
 
+std::vector<Span> spans_on_gpu(const plan::Plan& plan, int sms, const Demand& compute, const Demand& communication) {
+  trace::Recorder recorder;
+  const auto estimate = [&](const plan::Op& op) {
+    Demand demand = op.lane == Lane::compute ? compute : communication;
+    demand.duration_ns = op.sizes.rows;
+    return demand;
+  };
+  VirtualExecutor executor(plan, estimate, 1, {}, recorder, sms);
+  exec::run_plan(plan, executor);
+  return sorted_spans(recorder.take());
+}
+
+// 132 blocks on 132 SMs are one wave; on the 108 that a collective leaves they are two: half speed. After the gather's
+// 100 ns half of the product's 100 are left.
+TEST(VirtualExecutor, AProductOfOneWaveNeedsTwoBesideACollective) {
+  HandMadePlan made;
+  made.op(Lane::compute, 100);
+  made.op(Lane::gather, 100);
+  const Demand product{.core = 0, .blocks = 132}, gather{.core = 0, .held_sms = 24};
+  EXPECT_EQ(spans_on_gpu(made.finish(), 132, product, gather), (std::vector<Span>{{0, 150}, {0, 100}}));
+}
+
+// 3584 blocks: 28 waves on 132 SMs, 43 on the 84 that two collectives leave; alone at full speed again.
+TEST(VirtualExecutor, CollectivesHoldSmsTogether) {
+  HandMadePlan made;
+  made.op(Lane::compute, 1000);
+  made.op(Lane::gather, 43);
+  made.op(Lane::reduce, 43);
+  const Demand product{.core = 0, .blocks = 3584}, collective{.core = 0, .held_sms = 24};
+  EXPECT_EQ(spans_on_gpu(made.finish(), 132, product, collective), (std::vector<Span>{{0, 1016}, {0, 43}, {0, 43}}));
+}
+
+// The gather fills a quarter of the memory's bandwidth and the norm all of it, so the norm runs at 3/4: 75 of 100 are
+// done at 100.
+TEST(VirtualExecutor, OpsShareTheMemoryOfADevice) {
+  HandMadePlan made;
+  made.op(Lane::compute, 100);
+  made.op(Lane::gather, 100);
+  const Demand norm{.core = 0, .memory = 1}, gather{.core = 0, .memory = 0.25};
+  EXPECT_EQ(spans_on_gpu(made.finish(), 132, norm, gather), (std::vector<Span>{{0, 125}, {0, 100}}));
+}
+
 // Hand-over: 5 ns behind an op of the same lane, 20 ns when woken by another lane or at the beginning.
 TEST(VirtualExecutor, AHandoverPassesBeforeEachOp) {
   HandMadePlan made;
