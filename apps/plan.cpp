@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/config.hpp"
+#include "base/error.hpp"
 #include "base/run_main.hpp"
 #include "plan/build.hpp"
 #include "plan/print.hpp"
@@ -24,10 +25,15 @@ using namespace foreshard;
 Config keys() {
   Config config("foreshard-plan", "Predicts one step of fully sharded training: time, memory, communication.");
   config.example("foreshard-plan --model.preset=gpt2-xl --parallel.world_size=512");
+  config.example("foreshard-plan --model.preset=gpt2-xl --parallel.world_size=64 --machine.cluster=aws-p5");
   config.example("foreshard-plan --parallel.world_size=2 --machine.file=machine.json --trace=predicted.h5");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "ranks of the run", {.min = 1, .max = 1 << 24});
   config.add("machine.file", "", "machine file of foreshard-calibrate; without one, a generic machine is assumed");
+  config.add("machine.cluster", "",
+             "predict on a cluster of GPUs: its name in the catalogue, or a JSON file of that form");
+  config.add("runtime.profile", "", "whose runtime: foreshard-cpu, the default without a cluster, or foreshard-cuda",
+             {.choices = {"", "foreshard-cpu", "foreshard-cuda"}});
   config.add("machine.cores", 8, "cores of a node of the generic machine", {.min = 1});
   config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
              {.min = 0});
@@ -69,10 +75,27 @@ void write_trace(const Config& config, int argc, char** argv, const sim::Predict
   sim::write_trace(path, run, prediction, plan, config.get<bool>("force"));
 }
 
+/// The cluster's name, if the plan is to run on GPUs. A runtime and a machine of different kinds are refused.
+std::string cluster_of(const Config& config) {
+  const auto cluster = config.get<std::string>("machine.cluster"), runtime = config.get<std::string>("runtime.profile");
+  if (!cluster.empty() && !config.get<std::string>("machine.file").empty())
+    throw InputError(ExitCode::usage,
+                     "machine.cluster and machine.file are both set: a prediction is for one of them\n"
+                     "  remove one of the two");
+  if (!runtime.empty() && (runtime == "foreshard-cuda") == cluster.empty())
+    throw InputError(ExitCode::usage,
+                     fmt::format("runtime.profile = {} does not run on machine.cluster = \"{}\"\n  expected: "
+                                 "foreshard-cuda with a cluster, foreshard-cpu without",
+                                 runtime, cluster));
+  return cluster;
+}
+
 void print_prediction(const Config& config, int argc, char** argv, const plan::Plan& plan) {
-  const sim::Machine machine = machine_of(config);
+  const std::string cluster = cluster_of(config);
+  const sim::Machine machine = cluster.empty() ? machine_of(config) : sim::Machine{};
   const sim::Subject subject{plan, machine, layout_of(config, machine)};
-  const sim::Prediction prediction = sim::predict(plan, machine, subject.layout);
+  const sim::Prediction prediction = cluster.empty() ? sim::predict(plan, machine, subject.layout)
+                                                     : sim::predict_on_gpus(plan, sim::read_cluster(cluster));
   write_trace(config, argc, argv, prediction, plan);
   fmt::print("{}",
              config.get<bool>("json") ? sim::report_json(prediction, subject) : sim::report_text(prediction, subject));

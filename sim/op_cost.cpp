@@ -4,7 +4,6 @@
 #include <cmath>
 #include <span>
 
-#include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 
 namespace foreshard::sim {
@@ -12,15 +11,14 @@ namespace {
 
 std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std::llround(seconds * 1e9)); }
 
-/// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
+}  // namespace
+
 cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node) {
   const int members = mesh.members(group);
   const int neighbours = group == plan::GroupKind::replica ? ranks_per_node / mesh.shard_degree() : ranks_per_node;
   const int on_node = std::clamp(neighbours, 1, members);
   return {members, on_node, ranks_per_node - on_node};
 }
-
-}  // namespace
 
 DType type_of(const plan::Plan& plan, const plan::Op& op) {
   const auto operands = std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count);

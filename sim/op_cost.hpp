@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "plan/plan.hpp"
+#include "sim/cost/collective_cost.hpp"
 #include "sim/machine.hpp"
 #include "sim/virtual_executor.hpp"
 
@@ -57,6 +58,9 @@ class OpCost {
   std::unordered_map<Key, Demand, KeyHash> known_;
   std::set<std::string> sources_;
 };
+
+/// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
+cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node);
 
 /// The type of the numbers an op works on, tokens and counts apart: of what it reads, or else writes.
 DType type_of(const plan::Plan& plan, const plan::Op& op);

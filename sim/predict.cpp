@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cost/stragglers.hpp"
+#include "sim/gpu_op_cost.hpp"
 #include "trace/analysis.hpp"
 
 namespace foreshard::sim {
@@ -52,14 +54,39 @@ void add_times(Prediction& prediction, const plan::Plan& plan) {
   prediction.collectives = trace::collectives_of(plan);
 }
 
-void add_memory(Prediction& prediction, const plan::Plan& plan, const Machine& machine, int ranks_per_node) {
+void add_memory(Prediction& prediction, const plan::Plan& plan, std::int64_t besides_bytes) {
   prediction.arena_bytes = plan.arena_bytes;
   prediction.host_arena_bytes = plan.host_arena_bytes;
   prediction.peak = trace::peak_of(trace::memory_timeline(plan, prediction.simulation.events));
   prediction.peak_op = compute_op_at(plan, prediction.simulation, prediction.peak.time_ns);
-  prediction.process_base_bytes =
-      std::llround(machine.process_base_bytes.value + machine.process_shared_bytes.value / ranks_per_node);
-  prediction.rss_bytes = prediction.arena_bytes + prediction.host_arena_bytes + prediction.process_base_bytes;
+  prediction.process_base_bytes = besides_bytes;
+  prediction.rss_bytes = prediction.arena_bytes + prediction.host_arena_bytes + besides_bytes;
+}
+
+std::int64_t process_bytes(const Machine& machine, int ranks_per_node) {
+  return std::llround(machine.process_base_bytes.value + machine.process_shared_bytes.value / ranks_per_node);
+}
+
+const Quantity context_bytes{0.47 * (1 << 30), "published: CUDA context on A100 0.47 GiB (stas00/ml-engineering)"};
+const Quantity communicator_bytes{688.0 * (1 << 20), "published: a communicator 688 MiB (NVIDIA/nccl issue 964)"};
+
+/// Gather, reduce and, where there are replicas, replicate have communicators of their own.
+std::int64_t device_bytes_besides(const plan::Mesh& mesh) {
+  const int communicators = (mesh.shard_degree() > 1 ? 2 : 0) + (mesh.replicas > 1 ? 1 : 0);
+  return std::llround(context_bytes.value + communicators * communicator_bytes.value);
+}
+
+OnGpu on_gpu(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProfile& profile) {
+  const Device& device = cluster.device;
+  const bool half = std::ranges::any_of(plan.units, [](const auto& unit) { return size_bytes(unit.gathered) == 2; });
+  return {.cluster = cluster.name,
+          .gpu = device.name,
+          .runtime = "foreshard-cuda",
+          .gpus_per_node = cluster.gpus_per_node,
+          .peak_flops_per_s = half ? rates_of(device).half_flops : device.fp32_flops.value,
+          .memory_bytes = std::llround(device.memory_bytes.value),
+          .slowest_rank_factor = cost::slowest_rank_factor(profile.jitter_sigma.value, plan.mesh.world_size()),
+          .flops = flop_basis(plan)};
 }
 
 }  // namespace
@@ -84,7 +111,21 @@ Prediction predict(const plan::Plan& plan, const Machine& machine, const Layout&
   prediction.simulation = simulate_step(plan, std::ref(cost), cost.cores_per_rank(), handover_of(machine, layout));
   prediction.sources = cost.sources();
   add_times(prediction, plan);
-  add_memory(prediction, plan, machine, layout.ranks_per_node);
+  add_memory(prediction, plan, process_bytes(machine, layout.ranks_per_node));
+  return prediction;
+}
+
+Prediction predict_on_gpus(const plan::Plan& plan, const Cluster& cluster) {
+  const cost::GpuProfile& profile = cost::gpu_profile();
+  Prediction prediction{.gpu = on_gpu(plan, cluster, profile)};
+  GpuOpCost cost(plan, cluster, profile, prediction.gpu->slowest_rank_factor);
+  prediction.simulation = simulate_step(plan, std::ref(cost), 1, {}, cluster.device.multiprocessors);
+  prediction.sources = cost.sources();
+  for (const Quantity* used :
+       {&profile.jitter_sigma, &context_bytes, &communicator_bytes, &cluster.device.memory_bytes})
+    prediction.sources.insert(used->source);
+  add_times(prediction, plan);
+  add_memory(prediction, plan, device_bytes_besides(plan.mesh));
   return prediction;
 }
 

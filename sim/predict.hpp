@@ -1,9 +1,12 @@
 #pragma once
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "plan/plan.hpp"
+#include "sim/cluster.hpp"
+#include "sim/flop_conventions.hpp"
 #include "sim/machine.hpp"
 #include "sim/op_cost.hpp"
 #include "sim/simulate.hpp"
@@ -11,6 +14,16 @@
 #include "trace/tables.hpp"
 
 namespace foreshard::sim {
+
+/// The GPU that a prediction is for, what counts of FLOPs are made from, and what of its memory the plan does not own.
+struct OnGpu {
+  std::string cluster, gpu, runtime;
+  int gpus_per_node = 1;
+  double peak_flops_per_s = 0;  ///< dense, of the type that the plan computes in
+  std::int64_t memory_bytes = 0;
+  double slowest_rank_factor = 1;  ///< of compute time, over the mean rank's
+  FlopBasis flops;
+};
 
 /// What one rank's step will be.
 struct Prediction {
@@ -26,6 +39,10 @@ struct Prediction {
   plan::OpId peak_op;       ///< the compute op that runs then
   std::int64_t process_base_bytes = 0, rss_bytes = 0;
 
+  std::optional<OnGpu> gpu;
+  /// On a GPU: arena, context and communicators are not more than its memory.
+  bool fits() const { return !gpu || arena_bytes + process_base_bytes <= gpu->memory_bytes; }
+
   Simulation simulation;
   std::set<std::string> sources;  ///< of the machine's numbers that were used
 };
@@ -40,5 +57,10 @@ double model_flops(const plan::Plan& plan);
 
 /// Simulates one steady step of `plan` on `machine`.
 Prediction predict(const plan::Plan& plan, const Machine& machine, const Layout& layout);
+
+/// The same on a cluster of GPUs, by our runtime `foreshard-cuda`: a stream per lane, the step replayed as one graph.
+/// All ranks compute as long as the slowest of them is expected to. The device's memory holds besides the arena a CUDA
+/// context and a communicator for each kind of group that has several members: `process_base_bytes`.
+Prediction predict_on_gpus(const plan::Plan& plan, const Cluster& cluster);
 
 }  // namespace foreshard::sim

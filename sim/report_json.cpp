@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/report.hpp"
+#include "sim/report_gpu.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -54,28 +55,33 @@ Json json_of(const Machine& machine, const Layout& layout) {
 
 std::string report_json(const Prediction& prediction, const Subject& subject) {
   const plan::Plan& plan = subject.plan;
-  const Json json{{"schema", 1},
-                  {"parameters", plan.parameters},
-                  {"world_size", plan.mesh.world_size()},
-                  {"shard_degree", plan.mesh.shard_degree()},
-                  {"micro_batches", plan.micro_batches},
-                  {"tokens_per_rank", plan.micro_batch_tokens * plan.micro_batches},
-                  {"plan_hash", fmt::format("{:016x}", plan::hash_of(plan))},
-                  {"arena_bytes", prediction.arena_bytes},
-                  {"host_arena_bytes", prediction.host_arena_bytes},
-                  {"memory_peak_bytes", prediction.peak.total()},
-                  {"memory_at_peak_bytes", memory_by_class(prediction.peak)},
-                  {"memory_peak_at", peak_place(prediction, plan)},
-                  {"process_base_bytes", prediction.process_base_bytes},
-                  {"rss_bytes", prediction.rss_bytes},
-                  {"step_time_s", prediction.step_time_s},
-                  {"lane_busy_s", busy_by_lane(prediction)},
-                  {"exposed_comm_s", prediction.exposed_comm_s},
-                  {"model_flops", prediction.model_flops},
-                  {"tflops_per_device", prediction.tflops_per_device},
-                  {"collectives", json_of(prediction.collectives)},
-                  {"machine", json_of(subject.machine, subject.layout)},
-                  {"sources", prediction.sources}};
+  Json json{{"schema", 1},
+            {"parameters", plan.parameters},
+            {"world_size", plan.mesh.world_size()},
+            {"shard_degree", plan.mesh.shard_degree()},
+            {"micro_batches", plan.micro_batches},
+            {"tokens_per_rank", plan.micro_batch_tokens * plan.micro_batches},
+            {"plan_hash", fmt::format("{:016x}", plan::hash_of(plan))},
+            {"arena_bytes", prediction.arena_bytes},
+            {"host_arena_bytes", prediction.host_arena_bytes},
+            {"memory_peak_bytes", prediction.peak.total()},
+            {"memory_at_peak_bytes", memory_by_class(prediction.peak)},
+            {"memory_peak_at", peak_place(prediction, plan)},
+            {"process_base_bytes", prediction.process_base_bytes},
+            {"rss_bytes", prediction.rss_bytes},
+            {"step_time_s", prediction.step_time_s},
+            {"lane_busy_s", busy_by_lane(prediction)},
+            {"exposed_comm_s", prediction.exposed_comm_s},
+            {"model_flops", prediction.model_flops},
+            {"tflops_per_device", prediction.tflops_per_device},
+            {"collectives", json_of(prediction.collectives)},
+            {"machine", json_of(subject.machine, subject.layout)},
+            {"sources", prediction.sources}};
+  if (prediction.gpu) {
+    json.erase("machine");
+    json.erase("rss_bytes");
+    json["gpu"] = gpu_json(prediction);
+  }
   return json.dump(2) + "\n";
 }
 

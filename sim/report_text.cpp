@@ -2,19 +2,23 @@
 
 #include "base/units.hpp"
 #include "sim/report.hpp"
+#include "sim/report_gpu.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-std::string header(const Subject& subject) {
+std::string machine_line(const Subject& subject) {
+  return fmt::format("machine {}: {} cores, {} ranks a node, {} {} each\n", subject.machine.name, subject.machine.cores,
+                     subject.layout.ranks_per_node, subject.layout.threads,
+                     subject.layout.threads == 1 ? "thread" : "threads");
+}
+
+std::string header(const Prediction& prediction, const Subject& subject) {
   const plan::Plan& plan = subject.plan;
-  return fmt::format(
-      "{} parameters on {} ranks, shard degree {}, {} tokens a step\nmachine {}: {} cores, {} ranks a node, {} {} "
-      "each\n\n",
-      count_text(plan.parameters), plan.mesh.world_size(), plan.mesh.shard_degree(),
-      count_text(plan.micro_batch_tokens * plan.micro_batches * plan.mesh.world_size()), subject.machine.name,
-      subject.machine.cores, subject.layout.ranks_per_node, subject.layout.threads,
-      subject.layout.threads == 1 ? "thread" : "threads");
+  return fmt::format("{} parameters on {} ranks, shard degree {}, {} tokens a step\n{}\n", count_text(plan.parameters),
+                     plan.mesh.world_size(), plan.mesh.shard_degree(),
+                     count_text(plan.micro_batch_tokens * plan.micro_batches * plan.mesh.world_size()),
+                     prediction.gpu ? gpu_header(prediction) : machine_line(subject));
 }
 
 std::string memory_line(std::string_view name, std::int64_t bytes) {
@@ -36,6 +40,8 @@ std::string memory(const Prediction& prediction, const Subject& subject) {
   text += memory_line("gaps", prediction.arena_bytes - live);
   text += memory_line("arena", prediction.arena_bytes);
   if (prediction.host_arena_bytes > 0) text += memory_line("host arena", prediction.host_arena_bytes);
+  if (prediction.gpu)
+    return text + memory_line("context, communicators", prediction.process_base_bytes) + gpu_fit(prediction) + "\n";
   text += memory_line("process besides", prediction.process_base_bytes);
   return text + memory_line("resident", prediction.rss_bytes) + "\n";
 }
@@ -75,7 +81,8 @@ std::string sources(const std::set<std::string>& all) {
 }  // namespace
 
 std::string report_text(const Prediction& prediction, const Subject& subject) {
-  return header(subject) + memory(prediction, subject) + times(prediction) + collectives(prediction.collectives) +
+  return header(prediction, subject) + memory(prediction, subject) + times(prediction) +
+         (prediction.gpu ? gpu_utilization(prediction) : "") + collectives(prediction.collectives) +
          sources(prediction.sources);
 }
 

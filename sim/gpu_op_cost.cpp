@@ -1,0 +1,121 @@
+#include "sim/gpu_op_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cost/gpu_gemm.hpp"
+#include "sim/cost/gpu_memory.hpp"
+#include "sim/op_cost.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using cost::Running;
+
+std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std::llround(seconds * 1e9)); }
+
+bool is_half(DType type) { return type == DType::bf16 || type == DType::f16; }
+
+cost::Product product_of(const plan::Op& op, DType type) {
+  const Sizes& s = op.sizes;
+  const cost::Math math = is_half(type) ? cost::Math::half : cost::Math::f32;
+  switch (op.kind) {
+    case OpKind::linear_input_grad:
+      return {1, s.rows, s.inner, s.cols, math, size_bytes(type)};
+    case OpKind::linear_weight_grad:
+      return {1, s.cols, s.inner, s.rows, math, size_bytes(type)};
+    default:
+      return {1, s.rows, s.cols, s.inner, math, size_bytes(type)};
+  }
+}
+
+bool is_product(OpKind kind) {
+  return kind == OpKind::linear || kind == OpKind::linear_input_grad || kind == OpKind::linear_weight_grad;
+}
+
+bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_backward; }
+bool is_copy(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::offload; }
+
+double moved_bytes(const plan::Op& op) {
+  if (model::is_update(op.kind))
+    return cost::update_bytes(static_cast<double>(op.sizes.rows), model::moment_count(op.kind));
+  return op.cost.read_bytes + op.cost.written_bytes;
+}
+
+}  // namespace
+
+GpuOpCost::GpuOpCost(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProfile& profile,
+                     double compute_factor)
+    : plan_(plan),
+      cluster_(cluster),
+      gpu_(rates_of(cluster.device)),
+      profile_(profile),
+      compute_factor_(compute_factor) {}
+
+Demand GpuOpCost::operator()(const plan::Op& op) {
+  if (op.group != plan::GroupKind::none) return collective(op);
+  if (is_copy(op.kind)) return copy(op);
+  const Kernel found = kernel(op);
+  const double seconds = compute_factor_ * std::max(found.seconds, profile_.graph_issue_s.value);
+  return {.duration_ns = nanoseconds(seconds),
+          .core = 0,
+          .memory = std::min(1.0, found.memory_s / seconds),
+          .blocks = found.blocks};
+}
+
+GpuOpCost::Kernel GpuOpCost::kernel(const plan::Op& op) {
+  if (is_product(op.kind)) return product(op);
+  return is_attention(op.kind) ? attention(op) : memory_bound(op);
+}
+
+GpuOpCost::Kernel GpuOpCost::product(const plan::Op& op) {
+  sources_.insert(profile_.gemm.rate.of(gpu_.arch).source);
+  sources_.insert(profile_.gemm.sustained_part.of(gpu_.arch).source);
+  const auto time = cost::gemm_time(profile_, gpu_, product_of(op, type_of(plan_, op)), Running::in_step);
+  return {time.seconds, time.memory_s, time.blocks};
+}
+
+GpuOpCost::Kernel GpuOpCost::attention(const plan::Op& op) {
+  const Sizes& s = op.sizes;
+  const DType type = type_of(plan_, op);
+  const cost::Attention attention{s.batch, s.heads, s.seq, s.inner, true, size_bytes(type)};
+  const auto kernel = is_half(type) ? cost::own_attention(gpu_.arch) : cost::AttentionKernel::unfused;
+  std::string source;
+  const double seconds = cost::attention_seconds(profile_, gpu_, attention, kernel,
+                                                 op.kind == OpKind::attention_backward, Running::in_step, &source);
+  sources_.insert(std::move(source));
+  return {seconds, memory_seconds(moved_bytes(op)),
+          std::max<std::int64_t>(1, s.batch * s.heads * ((s.seq + 127) / 128))};
+}
+
+GpuOpCost::Kernel GpuOpCost::memory_bound(const plan::Op& op) {
+  sources_.insert(profile_.hbm_part.source);
+  const double bytes = moved_bytes(op);
+  return {cost::memory_bound_seconds(profile_, gpu_, bytes, Running::in_step), memory_seconds(bytes)};
+}
+
+double GpuOpCost::memory_seconds(double bytes) const {
+  return bytes / (profile_.hbm_part.value * gpu_.hbm_bytes_per_s);
+}
+
+Demand GpuOpCost::copy(const plan::Op& op) {
+  sources_.insert("assumed: PCIe at 12 GB/s for 16 lanes of generation 3, twice as much for each further one");
+  const double bytes = std::max(op.cost.read_bytes, op.cost.written_bytes);
+  const double seconds = profile_.memory_start_s.value + bytes / pcie_bytes_per_s(cluster_.device);
+  return {.duration_ns = nanoseconds(seconds), .core = 0, .memory = std::min(1.0, memory_seconds(bytes) / seconds)};
+}
+
+Demand GpuOpCost::collective(const plan::Op& op) {
+  const auto members = members_of(plan_.mesh, op.group, std::min(cluster_.gpus_per_node, plan_.mesh.world_size()));
+  const auto bytes = static_cast<double>(plan::payload_bytes(plan_, op));
+  const GpuCollective time = ring_collective(cluster_, op.kind, bytes, members);
+  if (members.ranks > 1) sources_.insert("assumed: collectives are flat rings with NCCL 2.30's latencies");
+  const double seconds = std::max(time.seconds, profile_.memory_start_s.value);
+  return {.duration_ns = nanoseconds(seconds),
+          .core = 0,
+          .link = std::min(1.0, time.transfer_s / seconds),
+          .memory = std::min(1.0, memory_seconds(2 * cost::passes(op.kind) * bytes) / seconds),
+          .held_sms = time.channels};
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,47 @@
+#pragma once
+#include <set>
+#include <string>
+
+#include "plan/plan.hpp"
+#include "sim/cost/gpu_attention.hpp"
+#include "sim/gpu_rings.hpp"
+#include "sim/virtual_executor.hpp"
+
+namespace foreshard::sim {
+
+/// The demands of a plan's ops on a cluster of GPUs, by our own runtime: kernels in a full queue, f32 products without
+/// tf32, optimizers that read and write their state once.
+class GpuOpCost {
+ public:
+  /// All must outlive this. `compute_factor` lengthens what is computed (cost/stragglers.hpp).
+  GpuOpCost(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProfile& profile, double compute_factor);
+
+  /// A kernel fills SMs by its blocks and the memory by its bytes; a collective holds an SM for each channel, fills the
+  /// links for part of its time, and reads and writes memory for each byte that it moves.
+  Demand operator()(const plan::Op& op);
+
+  const std::set<std::string>& sources() const { return sources_; }
+
+ private:
+  struct Kernel {
+    double seconds = 0, memory_s = 0;
+    std::int64_t blocks = 0;
+  };
+
+  Kernel kernel(const plan::Op& op);
+  Kernel product(const plan::Op& op);
+  Kernel attention(const plan::Op& op);
+  Kernel memory_bound(const plan::Op& op);
+  Demand copy(const plan::Op& op);
+  Demand collective(const plan::Op& op);
+  double memory_seconds(double bytes) const;
+
+  const plan::Plan& plan_;
+  const Cluster& cluster_;
+  cost::GpuRates gpu_;
+  const cost::GpuProfile& profile_;
+  double compute_factor_;
+  std::set<std::string> sources_;
+};
+
+}  // namespace foreshard::sim
