@@ -5,6 +5,7 @@
 
 #include "sim/cost/gpu_gemm.hpp"
 #include "sim/cost/gpu_memory.hpp"
+#include "sim/network/collective.hpp"
 #include "sim/op_cost.hpp"
 
 namespace foreshard::sim {
@@ -35,6 +36,16 @@ bool is_product(OpKind kind) {
 
 bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_backward; }
 bool is_copy(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::offload; }
+
+/// What NCCL knows: sums of norms and losses are all-reduces.
+OpKind known_collective(OpKind kind) {
+  if (kind == OpKind::gather_norm) return OpKind::all_gather;
+  return cost::passes(kind) > 1 ? OpKind::all_reduce : kind;
+}
+
+network::Group group_of(const cost::Members& members) {
+  return {members.ranks, members.on_node, 1 + members.in_equal_groups / members.on_node};
+}
 
 double moved_bytes(const plan::Op& op) {
   if (model::is_update(op.kind))
@@ -105,17 +116,28 @@ Demand GpuOpCost::copy(const plan::Op& op) {
   return {.duration_ns = nanoseconds(seconds), .core = 0, .memory = std::min(1.0, memory_seconds(bytes) / seconds)};
 }
 
+void GpuOpCost::add_sources(const cost::Members& members) {
+  const Fabric& fabric = members.ranks == members.on_node ? cluster_.intra : cluster_.fabric;
+  sources_.insert("published: NCCL's own model of collectives (NVIDIA/nccl src/graph/tuning.cc)");
+  for (const Quantity* used : {&fabric.floor_s, &fabric.efficiency, &fabric.all_gather_s_per_sqrt_byte})
+    sources_.insert(used->source);
+}
+
 Demand GpuOpCost::collective(const plan::Op& op) {
   const auto members = members_of(plan_.mesh, op.group, std::min(cluster_.gpus_per_node, plan_.mesh.world_size()));
   const auto bytes = static_cast<double>(plan::payload_bytes(plan_, op));
-  const GpuCollective time = ring_collective(cluster_, op.kind, bytes, members);
-  if (members.ranks > 1) sources_.insert("assumed: collectives are flat rings with NCCL 2.30's latencies");
-  const double seconds = std::max(time.seconds, profile_.memory_start_s.value);
+  const auto cost_of = [&](double size) {
+    return network::collective_time(cluster_, {}, known_collective(op.kind), size, group_of(members));
+  };
+  const network::CollectiveCost cost = cost_of(bytes);
+  if (members.ranks > 1) add_sources(members);
+  const double transfer_s = std::clamp(cost_of(2 * bytes).seconds - cost.seconds, 0.0, cost.seconds);
+  const double seconds = std::max(cost.seconds, profile_.memory_start_s.value);
   return {.duration_ns = nanoseconds(seconds),
           .core = 0,
-          .link = std::min(1.0, time.transfer_s / seconds),
+          .link = std::min(1.0, transfer_s / seconds),
           .memory = std::min(1.0, memory_seconds(2 * cost::passes(op.kind) * bytes) / seconds),
-          .held_sms = time.channels};
+          .held_sms = cost.channels};
 }
 
 }  // namespace foreshard::sim

@@ -3,8 +3,10 @@
 #include <string>
 
 #include "plan/plan.hpp"
+#include "sim/cluster.hpp"
+#include "sim/cost/collective_cost.hpp"
 #include "sim/cost/gpu_attention.hpp"
-#include "sim/gpu_rings.hpp"
+#include "sim/gpu_rates.hpp"
 #include "sim/virtual_executor.hpp"
 
 namespace foreshard::sim {
@@ -17,7 +19,8 @@ class GpuOpCost {
   GpuOpCost(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProfile& profile, double compute_factor);
 
   /// A kernel fills SMs by its blocks and the memory by its bytes; a collective holds an SM for each channel, fills the
-  /// links for part of its time, and reads and writes memory for each byte that it moves.
+  /// links for part of its time (what as many bytes again would add), and reads and writes memory for each byte that it
+  /// moves.
   Demand operator()(const plan::Op& op);
 
   const std::set<std::string>& sources() const { return sources_; }
@@ -34,6 +37,7 @@ class GpuOpCost {
   Kernel memory_bound(const plan::Op& op);
   Demand copy(const plan::Op& op);
   Demand collective(const plan::Op& op);
+  void add_sources(const cost::Members& members);
   double memory_seconds(double bytes) const;
 
   const plan::Plan& plan_;
