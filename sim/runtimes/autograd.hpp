@@ -12,10 +12,12 @@ namespace foreshard::sim::torch {
 
 struct Node;
 
-/// Where the gradients of a parameter meet.
+/// Where the gradients of a parameter meet: they are summed, and the sum is added to `gradient` in place.
 struct Leaf {
   Storage gradient;
-  std::function<void()> accumulated;  ///< a hook behind each gradient that arrives
+  Storage arrived;                    ///< sum of those that came in this backward
+  std::size_t awaited = 0;            ///< uses of the parameter whose gradient has not come yet
+  std::function<void()> accumulated;  ///< a hook behind the last of them
 };
 
 /// Where a tensor's gradient goes: an output of the node that made it, or a leaf, or nowhere.
@@ -60,6 +62,7 @@ class Autograd {
 
  private:
   void send(const Edge& edge, Storage gradient);
+  void send(Leaf& leaf, Storage gradient);
   void add(Storage& sum, Storage gradient);
 
   LiveBytes& live_;

@@ -37,12 +37,17 @@ void Fsdp1::add_parameters(Unit& unit, const std::vector<ParameterShape>& shapes
   if (original_parameters()) pad(options_.world);
 }
 
-void Fsdp1::gather(Unit& unit) {
+/// One rank computes with its shard, or with a cast of it that dies after forward whatever the strategy.
+void Fsdp1::gather(std::size_t at) {
+  Unit& unit = units_[at];
   if (unit.is_whole) return;
-  Storage cast;
-  if (options_.compute != DType::f32) cast = eager_.empty(unit.shard_elements, options_.compute);
-  unit.whole.resize(unit.shard_elements * options_.world * size_bytes(options_.compute));
   unit.is_whole = true;
+  const bool casts = options_.compute != DType::f32;
+  if (!sharded()) return unit.whole.resize(casts ? unit.elements * size_bytes(options_.compute) : 0);
+  options_.on_issue(Collective::all_gather, at);
+  Storage cast;
+  if (casts) cast = eager_.empty(unit.shard_elements, options_.compute);
+  unit.whole.resize(unit.shard_elements * options_.world * size_bytes(options_.compute));
 }
 
 void Fsdp1::make_views(Unit& unit) {
@@ -58,48 +63,54 @@ void Fsdp1::reshard(Unit& unit) {
 }
 
 void Fsdp1::begin_forward(std::size_t at) {
-  if (at == 0) {
-    ++forwards_;
+  if (at == 0) ++forwards_;
+  if (std::exchange(gradients_are_zeroed_, false))
     for (Unit& unit : units_) unit.gradient = Storage{};
-  }
-  if (units_[at].views.empty()) gather(units_[at]), make_views(units_[at]);
+  if (units_[at].views.empty()) gather(at), make_views(units_[at]);
   const std::size_t next = at + 1;
-  if (options_.forward_prefetch && forwards_ > 1 && next < units_.size())
-    gather(units_[next]), make_views(units_[next]);
+  if (options_.forward_prefetch && forwards_ > 1 && next < units_.size()) gather(next), make_views(units_[next]);
 }
 
 Tensor Fsdp1::forward(std::size_t at, const Tensor& x, const Forward& run) {
   begin_forward(at);
   const Tensor y = run(x);
-  if (options_.reshard && at != 0) reshard(units_[at]);
+  if (!sharded() || (options_.reshard && at != 0)) reshard(units_[at]);
   y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
   return y;
 }
 
 void Fsdp1::prefetch(std::size_t at) {
   const std::size_t next = at == 0 ? units_.size() - 1 : at - 1;
-  if (next != 0) gather(units_[next]);
+  if (next != 0) gather(next);
 }
 
 void Fsdp1::before_backward(std::size_t at) {
-  gather(units_[at]);
+  gather(at);
   if (options_.backward_prefetch == BackwardPrefetch::pre) prefetch(at);
 }
 
 void Fsdp1::after_backward(std::size_t at) {
-  reshard(units_[at]);
-  if (options_.backward_prefetch == BackwardPrefetch::post && at != 0) prefetch(at);
-  reduce(units_[at]);
   units_[at].views.clear();
+  if (synchronises_ || options_.reshard) reshard(units_[at]);
+  if (options_.backward_prefetch == BackwardPrefetch::post && at != 0) prefetch(at);
+  if (synchronises_) reduce(at);
 }
 
-void Fsdp1::reduce(Unit& unit) {
-  const Storage gradient = std::exchange(unit.leaf->gradient, {});
+Storage Fsdp1::reduction_input(const Unit& unit, const Storage& gradient) const {
   Storage input = gradient;
   if (options_.compute != DType::f32) input = eager_.empty(unit.elements, DType::f32);
   const std::int64_t padded = unit.shard_elements * options_.world;
-  if (padded != unit.elements) input = eager_.empty(padded, DType::f32);
-  unit.gradient = eager_.empty(unit.shard_elements, DType::f32);
+  return padded == unit.elements ? input : eager_.empty(padded, DType::f32);
+}
+
+void Fsdp1::reduce(std::size_t at) {
+  Unit& unit = units_[at];
+  const Storage gradient = std::exchange(unit.leaf->gradient, {});
+  const Storage input = reduction_input(unit, gradient);
+  const Storage reduced = sharded() ? eager_.empty(unit.shard_elements, DType::f32) : input;
+  if (sharded()) options_.on_issue(Collective::reduce_scatter, at);
+  if (options_.replicas > 1) options_.on_issue(Collective::all_reduce, at);
+  if (!unit.gradient) unit.gradient = reduced;
 }
 
 std::vector<std::int64_t> Fsdp1::updated() const {
@@ -117,6 +128,7 @@ std::vector<std::int64_t> Fsdp1::updated() const {
 }
 
 void Fsdp1::zero_grad() {
+  gradients_are_zeroed_ = true;
   if (original_parameters()) return;
   for (Unit& unit : units_) unit.gradient = Storage{};
 }

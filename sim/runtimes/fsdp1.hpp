@@ -30,20 +30,23 @@ class Fsdp1 final : public Wrapper {
   };
 
   bool original_parameters() const { return options_.reshard; }
+  bool sharded() const { return options_.world > 1; }
   void add_parameters(Unit& unit, const std::vector<ParameterShape>& shapes);
-  void gather(Unit& unit);
+  void gather(std::size_t unit);
   void make_views(Unit& unit);
   void reshard(Unit& unit);
   void begin_forward(std::size_t unit);
   void before_backward(std::size_t unit);
   void after_backward(std::size_t unit);
-  void reduce(Unit& unit);
+  void reduce(std::size_t unit);
+  Storage reduction_input(const Unit& unit, const Storage& gradient) const;
   void prefetch(std::size_t unit);
 
   Eager& eager_;
   WrapOptions options_;
   std::vector<Unit> units_;
   int forwards_ = 0;
+  bool gradients_are_zeroed_ = false;
 };
 
 }  // namespace foreshard::sim::torch

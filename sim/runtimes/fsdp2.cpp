@@ -1,5 +1,6 @@
 #include "sim/runtimes/fsdp2.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace foreshard::sim::torch {
@@ -24,8 +25,10 @@ void Fsdp2::add_parameter(Unit& unit, const ParameterShape& shape) {
   unit.shard_elements += shard;
 }
 
-void Fsdp2::issue_gather(Unit& unit) {
+void Fsdp2::issue_gather(std::size_t at) {
+  Unit& unit = units_[at];
   if (unit.is_whole || unit.gathered) return;
+  options_.on_issue(Collective::all_gather, at);
   Storage cast;
   if (options_.compute != DType::f32) cast = eager_.empty(unit.shard_elements, options_.compute);
   unit.gathered = eager_.empty(unit.shard_elements * options_.world, options_.compute);
@@ -48,9 +51,10 @@ void Fsdp2::reshard(Unit& unit) {
 
 Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
   Unit& unit = units_[at];
-  unit.reduced = false;
-  issue_gather(unit);
+  unit.ended_backward = false;
+  issue_gather(at);
   wait_for_gather(unit, false);
+  prefetch_forward(at);
   Tensor input = x;
   if (x.edge.wants_gradient())
     input.edge = {eager_.autograd().record({x.edge}, [this, at](const Gradients& g) { return after_backward(at), g; }),
@@ -62,30 +66,52 @@ Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
   return y;
 }
 
+void Fsdp2::prefetch_forward(std::size_t at) {
+  if (at == 0) return;
+  for (std::size_t next = at + 1; next <= at + depth() && next < units_.size(); ++next) issue_gather(next);
+}
+
+void Fsdp2::prefetch_backward(std::size_t at) {
+  if (at == 0) return issue_gather(units_.size() - 1);
+  for (std::size_t back = 1; back <= std::max<std::size_t>(depth(), 1) && back < at; ++back) issue_gather(at - back);
+}
+
 void Fsdp2::before_backward(std::size_t at) {
-  issue_gather(units_[at]);
+  issue_gather(at);
   wait_for_gather(units_[at], true);
-  const std::size_t next = at == 0 ? units_.size() - 1 : at - 1;
-  if (next != 0) issue_gather(units_[next]);
+  prefetch_backward(at);
 }
 
 void Fsdp2::after_backward(std::size_t at) {
+  units_[at].ended_backward = true;
   reshard(units_[at]);
-  reduce(units_[at]);
+  synchronises_ ? reduce(at) : keep_gradients(units_[at]);
 }
 
-void Fsdp2::reduce(Unit& unit) {
-  unit.reduced = true;
+/// Gradients that wait for a later micro-batch are kept in the type that they will be reduced in.
+void Fsdp2::keep_gradients(Unit& unit) {
+  for (Tensor& parameter : unit.whole) {
+    Storage& gradient = parameter.edge.leaf->gradient;
+    const std::int64_t bytes = parameter.elements * size_bytes(DType::f32);
+    if (gradient.bytes() != bytes) gradient = eager_.empty_bytes(bytes);
+  }
+}
+
+void Fsdp2::reduce(std::size_t at) {
+  Unit& unit = units_[at];
   reduction_input_ = Storage{};
   reduction_input_ = eager_.empty(unit.shard_elements * options_.world, DType::f32);
   for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
-  unit.gradient = eager_.empty(unit.shard_elements, DType::f32);
+  const Storage reduced = eager_.empty(unit.shard_elements, DType::f32);
+  options_.on_issue(Collective::reduce_scatter, at);
+  if (options_.replicas > 1) options_.on_issue(Collective::all_reduce, at);
+  if (!unit.gradient) unit.gradient = reduced;
 }
 
 void Fsdp2::end_backward() {
   for (std::size_t at = 0; at < units_.size(); ++at)
-    if (!units_[at].reduced) after_backward(at);
-  reduction_input_ = Storage{};
+    if (!units_[at].ended_backward) after_backward(at);
+  if (last_) reduction_input_ = Storage{};
 }
 
 std::vector<std::int64_t> Fsdp2::updated() const {

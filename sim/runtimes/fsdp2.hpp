@@ -5,7 +5,8 @@ namespace foreshard::sim::torch {
 
 /// `fully_shard` of torch.distributed.fsdp, torch 2.15: parameters are sharded one by one along their first dimension,
 /// padded to equal shards; a gather's output is copied out to the parameters, a reduction's input is copied in from
-/// their gradients. In backward each unit issues the gather of the one before it. Seen from rank 0.
+/// their gradients. In backward each unit issues the gather of the one before it,
+/// or of as many as it names. Seen from rank 0.
 class Fsdp2 final : public Wrapper {
  public:
   Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
@@ -24,17 +25,21 @@ class Fsdp2 final : public Wrapper {
     std::int64_t shard_elements = 0;  ///< padded
     Storage gathered;                 ///< output of a gather that is not copied out yet
     Storage gradient;                 ///< of the shards
-    bool is_whole = false, reduced = false;
+    bool is_whole = false, ended_backward = false;
   };
 
+  std::size_t depth() const { return static_cast<std::size_t>(options_.prefetch_depth); }
   std::int64_t padded_rows(const ParameterShape& shape) const;
   void add_parameter(Unit& unit, const ParameterShape& shape);
-  void issue_gather(Unit& unit);
+  void issue_gather(std::size_t unit);
   void wait_for_gather(Unit& unit, bool in_backward);
   void reshard(Unit& unit);
+  void prefetch_forward(std::size_t unit);
+  void prefetch_backward(std::size_t unit);
   void before_backward(std::size_t unit);
   void after_backward(std::size_t unit);
-  void reduce(Unit& unit);
+  void keep_gradients(Unit& unit);
+  void reduce(std::size_t unit);
 
   Eager& eager_;
   WrapOptions options_;

@@ -56,30 +56,57 @@ void cast_buffers(Storage& buffers, const TorchRun& run) {
   if (run.runtime == Runtime::fsdp1) buffers.resize(buffer_elements(run.model) * size_bytes(run.wrap.compute));
 }
 
+/// One rank's training loop.
+class Training {
+ public:
+  explicit Training(const TorchRun& run)
+      : run_(run),
+        eager_(live_, run.traits),
+        buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
+        tokens_(eager_.empty(run.batch.tokens(), DType::i64)),
+        wrapper_(wrapped(eager_, run)),
+        adamw_(eager_, wrapper_->updated(), run.foreach) {}
+
+  std::int64_t live_bytes() const { return live_.now; }
+
+  StepMemory step() {
+    StepMemory memory;
+    live_.restart();
+    for (int k = 1; k <= run_.micro_batches; ++k) memory.after_forward = micro_batch(k == run_.micro_batches);
+    live_.phase = StepPhase::update;
+    adamw_.step();
+    wrapper_->zero_grad();
+    memory.peak = live_.peak, memory.peak_in = live_.peak_in, memory.after_step = live_.now;
+    return memory;
+  }
+
+ private:
+  /// Live bytes after its forward.
+  std::int64_t micro_batch(bool last) {
+    live_.phase = StepPhase::forward;
+    wrapper_->begin_micro_batch(last || !run_.no_sync, last);
+    cast_buffers(buffers_, run_);
+    const Tensor loss = causal_lm_loss(eager_, *wrapper_, run_.model, run_.batch, tokens_, run_.recompute);
+    const std::int64_t after_forward = live_.now;
+    live_.phase = StepPhase::backward;
+    eager_.autograd().run(loss, [this] { wrapper_->end_backward(); });
+    return after_forward;
+  }
+
+  TorchRun run_;
+  LiveBytes live_;
+  Eager eager_;
+  Storage buffers_, tokens_;
+  std::unique_ptr<Wrapper> wrapper_;
+  AdamW adamw_;
+};
+
 }  // namespace
 
 RunMemory live_memory(const TorchRun& run, int steps) {
-  LiveBytes live;
-  Eager eager(live, run.traits);
-  Storage buffers = eager.empty(buffer_elements(run.model), DType::f32);
-  const Storage tokens = eager.empty(run.batch.tokens(), DType::i64);
-  const std::unique_ptr<Wrapper> wrapper = wrapped(eager, run);
-  AdamW adamw(eager, wrapper->updated(), run.foreach);
-  RunMemory memory{live.now, {}};
-  for (int i = 0; i < steps; ++i) {
-    StepMemory& step = memory.steps.emplace_back();
-    live.restart();
-    cast_buffers(buffers, run);
-    Tensor loss = causal_lm_loss(eager, *wrapper, run.model, run.batch, tokens, run.recompute);
-    step.after_forward = live.now;
-    live.phase = StepPhase::backward;
-    eager.autograd().run(loss, [&] { wrapper->end_backward(); });
-    loss = {};
-    live.phase = StepPhase::update;
-    adamw.step();
-    wrapper->zero_grad();
-    step.peak = live.peak, step.peak_in = live.peak_in, step.after_step = live.now;
-  }
+  Training training(run);
+  RunMemory memory{training.live_bytes(), {}};
+  for (int i = 0; i < steps; ++i) memory.steps.push_back(training.step());
   return memory;
 }
 

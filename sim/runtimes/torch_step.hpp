@@ -13,11 +13,14 @@ struct TorchRun {
   Batch batch;
   WrapOptions wrap;
   bool recompute = false;
-  bool foreach = true;  ///< AdamW over lists of tensors, else one by one
+  int micro_batches = 1;
+  bool no_sync = false;  ///< gradients stay whole until the last micro-batch
+  bool foreach = true;   ///< AdamW over lists of tensors, else one by one
   EagerTraits traits;
 };
 
-/// Live bytes of tensors over one step: no allocator, no workspace, no communicator.
+/// Live bytes of tensors over one step, `after_forward` of its last micro-batch: no allocator, no workspace, no
+/// communicator.
 struct StepMemory {
   std::int64_t peak = 0, after_forward = 0, after_step = 0;
   StepPhase peak_in = StepPhase::forward;

@@ -17,14 +17,19 @@ using UnitShapes = std::vector<std::vector<ParameterShape>>;
 
 enum class BackwardPrefetch : std::uint8_t { pre, post, none };
 
+enum class Collective : std::uint8_t { all_gather, reduce_scatter, all_reduce };
+
 /// How a model is wrapped. Strategies: `reshard` frees a block after its forward (full_shard), else it stays until its
 /// backward has ended (shard_grad_op); the root always stays.
 struct WrapOptions {
-  int world = 1;
+  int world = 1;     ///< ranks of a shard group
+  int replicas = 1;  ///< shard groups; a reduction goes on over them
   bool reshard = true;
   DType compute = DType::bf16;  ///< in which parameters are gathered and computed with; shards and reductions are f32
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;  ///< FSDP1
   bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
+  int prefetch_depth = 0;  ///< FSDP2: units that each names to prefetch, in both directions; 0 is the default
+  std::function<void(Collective, std::size_t unit)> on_issue = [](Collective, std::size_t) {};
 };
 
 /// PyTorch's FSDP around a model of eager operators: what it allocates, frees and issues, in the order of issue.
@@ -37,12 +42,18 @@ class Wrapper {
   virtual Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) = 0;
   /// The whole parameters of a unit, whose memory is there while it is gathered.
   virtual const std::vector<Tensor>& parameters(std::size_t unit) const = 0;
+  /// Whether backward reduces the gradients, or leaves them whole for a later one (`no_sync`); whether it is the last
+  /// of its step.
+  void begin_micro_batch(bool synchronises, bool last) { synchronises_ = synchronises, last_ = last; }
   /// What follows the last operator of backward.
   virtual void end_backward() {}
   /// Elements of each tensor that the optimizer updates on this rank.
   virtual std::vector<std::int64_t> updated() const = 0;
   /// The sharded gradients are dropped.
   virtual void zero_grad() = 0;
+
+ protected:
+  bool synchronises_ = true, last_ = true;
 };
 
 }  // namespace foreshard::sim::torch

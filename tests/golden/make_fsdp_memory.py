@@ -6,7 +6,8 @@ from birth to death. The fake device is the CPU, so attention is its fused kerne
 type of its input; transformers cannot see that positions are plain and makes an attention mask.
 
     pip install torch transformers    # 2.15.0 and 5.24.0 made the committed fsdp_memory.csv, a row or two for each call
-    # fsdp_memory_held_out.csv and, with --real (tensors with storage), fsdp_memory_real.csv were made the same way
+    # fsdp_memory_held_out.csv, fsdp_memory_settings.csv and, with --real (tensors with storage), fsdp_memory_real.csv
+    # were made the same way
     make_fsdp_memory.py MODEL WORLD BATCH SEQ [--runtime ...] [--precision ...] [--strategy ...] [--recompute ...] [--optimizer ...]
 """
 import argparse, contextlib, gc, json, warnings, weakref
@@ -16,7 +17,7 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, ShardingStrategy, fully_shard
+from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, ShardingStrategy, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -96,21 +97,30 @@ class LiveBytes(TorchDispatchMode):
         return out
 
 
-def sharded(model, blocks, mesh, runtime, precision, strategy):
+PREFETCH = {"pre": BackwardPrefetch.BACKWARD_PRE, "post": BackwardPrefetch.BACKWARD_POST, "none": None}
+
+
+def sharded(model, blocks, mesh, runtime, precision, strategy, backward_prefetch="pre", forward_prefetch=False, depth=0):
     bf16 = precision == "bf16"
     if runtime == "fsdp1":
         mixed = MixedPrecision(torch.bfloat16, torch.float32, torch.bfloat16) if bf16 else None
         return FullyShardedDataParallel(
             model, auto_wrap_policy=ModuleWrapPolicy({type(blocks[0])}), mixed_precision=mixed, device_id=torch.device("cpu"),
-            sharding_strategy=ShardingStrategy[strategy.upper()], use_orig_params=strategy == "full_shard")
+            sharding_strategy=ShardingStrategy[strategy.upper()], use_orig_params=strategy == "full_shard",
+            backward_prefetch=PREFETCH[backward_prefetch], forward_prefetch=forward_prefetch)
     mixed = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if bf16 else MixedPrecisionPolicy()
     for block in blocks:
         fully_shard(block, mesh=mesh, mp_policy=mixed, reshard_after_forward=strategy == "full_shard")
     fully_shard(model, mesh=mesh, mp_policy=mixed)  # the root is kept after forward, by default
+    units = list(blocks)
+    for i, unit in enumerate(units if depth else []):
+        unit.set_modules_to_forward_prefetch(units[i + 1:i + 1 + depth])
+        unit.set_modules_to_backward_prefetch(units[:i][::-1][:depth])
     return model
 
 
-def measure(name, world, batch, seq, runtime="fsdp2", precision="bf16", strategy="full_shard", recompute="none", optimizer="foreach", steps=3, real=False):
+def measure(name, world, batch, seq, runtime="fsdp2", precision="bf16", strategy="full_shard", recompute="none", optimizer="foreach", steps=3, real=False,
+            micro_batches=1, no_sync=False, **prefetch):
     """Returns (parameters, initial bytes, one dict per step); step 1 has no optimizer state before its update, step 3 is steady."""
     dist.init_process_group("fake", rank=0, world_size=world, store=FakeStore())
     try:
@@ -123,7 +133,7 @@ def measure(name, world, batch, seq, runtime="fsdp2", precision="bf16", strategy
             if recompute == "full":  # FSDP(checkpoint(block)): recomputation gathers nothing twice
                 for i in range(len(blocks)):
                     blocks[i] = checkpoint_wrapper(blocks[i])
-            net = sharded(model, blocks, mesh, runtime, precision, strategy)
+            net = sharded(model, blocks, mesh, runtime, precision, strategy, **prefetch)
             adamw = torch.optim.AdamW(net.parameters(), lr=1e-4, foreach=optimizer == "foreach")
             tokens = torch.randint(0, config.vocab_size, (batch, seq))
             live = LiveBytes()
@@ -133,12 +143,18 @@ def measure(name, world, batch, seq, runtime="fsdp2", precision="bf16", strategy
             with live:
                 for _ in range(steps):
                     gc.collect()
-                    live.peak, live.phase = live.now, "forward"
-                    loss = net(tokens, labels=tokens).loss
-                    gc.collect()
-                    after_forward, live.phase = live.now, "backward"
-                    loss.backward()
-                    del loss
+                    live.peak = live.now
+                    for k in range(micro_batches):
+                        live.phase, last = "forward", k == micro_batches - 1
+                        if runtime == "fsdp2":
+                            net.set_requires_gradient_sync(last or not no_sync)
+                            net.set_is_last_backward(last)
+                        with net.no_sync() if runtime == "fsdp1" and no_sync and not last else contextlib.nullcontext():
+                            loss = net(tokens, labels=tokens).loss
+                            gc.collect()
+                            after_forward, live.phase = live.now, "backward"
+                            loss.backward()
+                            del loss
                     live.phase = "update"
                     adamw.step()
                     adamw.zero_grad()
@@ -159,7 +175,11 @@ def main():
     cli.add_argument("--strategy", default="full_shard", choices=["full_shard", "shard_grad_op"])
     cli.add_argument("--recompute", default="none", choices=["none", "full"])
     cli.add_argument("--optimizer", default="foreach", choices=["foreach", "forloop"])
-    cli.add_argument("--real", action="store_true")
+    cli.add_argument("--backward-prefetch", default="pre", choices=list(PREFETCH))
+    cli.add_argument("--depth", type=int, default=0)
+    cli.add_argument("--micro-batches", type=int, default=1)
+    for name in ("real", "forward-prefetch", "no-sync"):
+        cli.add_argument(f"--{name}", action="store_true")
     parameters, initial, steps = measure(**{{"model": "name"}.get(k, k): v for k, v in vars(cli.parse_args()).items()})
     print(json.dumps(dict(parameters=parameters, initial_bytes=initial, steps=steps), indent=1))
 

@@ -15,6 +15,17 @@ namespace {
 
 using Family = Decoder::Family;
 
+/// Prefetch and micro-batches, where the table has columns for them.
+void read_settings(const std::vector<std::string>& w, TorchRun& run) {
+  if (w.size() < 21) return;
+  if (w[16] == "post") run.wrap.backward_prefetch = BackwardPrefetch::post;
+  if (w[16] == "none") run.wrap.backward_prefetch = BackwardPrefetch::none;
+  run.wrap.forward_prefetch = w[17] == "True";
+  run.wrap.prefetch_depth = std::stoi(w[18]);
+  run.micro_batches = std::stoi(w[19]);
+  run.no_sync = w[20] == "True";
+}
+
 /// The table was made on the CPU's dispatcher with fake tensors; real ones show transformers that it needs no mask.
 constexpr EagerTraits fake_tensors{.in_place_sums = false, .attention_mask = true, .norm_stats_f32 = false};
 constexpr EagerTraits real_tensors{.in_place_sums = false, .attention_mask = false, .norm_stats_f32 = false};
@@ -60,6 +71,7 @@ Row parse(const std::string& line, const EagerTraits& traits) {
   row.run.recompute = w.at(8) == "full";
   row.run.foreach = w.at(9) == "foreach";
   row.run.traits = traits;
+  read_settings(w, row.run);
   row.step = static_cast<int>(number(10));
   row.memory = {number(11), number(13), number(14), phase_of(w.at(12))};
   row.initial = number(15);
@@ -97,6 +109,12 @@ TEST(TorchMemory, EqualsPyTorchAtOddWorldSizesAndOtherModels) {
   for (const Row& row : rows) expect_exact(row);
 }
 
+TEST(TorchMemory, EqualsPyTorchWithEveryPrefetchAndMicroBatches) {
+  const std::vector<Row> rows = rows_of("fsdp_memory_settings.csv", fake_tensors);
+  ASSERT_EQ(rows.size(), 42u);
+  for (const Row& row : rows) expect_exact(row);
+}
+
 TEST(TorchMemory, EqualsPyTorchOnRealTensorsWithoutAMask) {
   const std::vector<Row> rows = rows_of("fsdp_memory_real.csv", real_tensors);
   ASSERT_EQ(rows.size(), 13u);
@@ -120,7 +138,8 @@ TEST(TorchMemory, EqualsTheProfilersPeakWithoutADispatchMode) {
                             Profiled{"llama-tiny", {2, 256}, 4, Runtime::fsdp1, DType::f32, true, 20332040 - 594816},
                             Profiled{"llama-mha", {1, 512}, 2, Runtime::fsdp2, DType::bf16, true, 10439432},
                             Profiled{"llama-tiny", {8, 1024}, 4, Runtime::fsdp1, DType::f32, false, 311807496}}) {
-    TorchRun run{p.runtime, decoders.at(p.model), p.batch, {}, false, true, real_tensors};
+    TorchRun run;
+    run.runtime = p.runtime, run.model = decoders.at(p.model), run.batch = p.batch, run.traits = real_tensors;
     run.wrap.world = p.world, run.wrap.compute = p.compute, run.wrap.reshard = p.reshard;
     run.traits.in_place_sums = true;
     const RunMemory memory = live_memory(run, 3);
