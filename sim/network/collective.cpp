@@ -19,7 +19,7 @@ double sqrt_coefficient(const Fabric& fabric, OpKind kind) {
 /// Part of the speed that a group keeps beside equal ones.
 double share(const Cluster& cluster, const Group& group, const Layout& layout, double bus) {
   if (layout.nodes == 1) return 1;
-  return std::min(1.0, node_network(cluster) / (group.groups_per_node * bus));
+  return std::min(1.0, domain_network(cluster) / (group.groups_per_node * bus));
 }
 
 /// Bytes that a thread must find for NCCL to keep it (src/enqueue.cc).
@@ -51,7 +51,8 @@ CollectiveCost collective_time(const Cluster& cluster, const Version& version, O
   if (group.ranks == 1 || bytes <= 0) return {};
   const Layout layout = layout_of(cluster, group);
   const Fabric& fabric = layout.nodes == 1 ? cluster.intra : cluster.fabric;
-  Estimate choice = choose(cluster, tuning_of(version), kind, bytes, layout);
+  const Estimate taken = choose(cluster, tuning_of(version), kind, bytes, layout);
+  Estimate choice = estimate(cluster, tuning_of({}), kind, bytes, layout, taken.algorithm, taken.protocol);
   const int channels = channels_of(cluster, layout, choice, bytes);
   choice.bandwidth *= fabric.efficiency.value * share(cluster, group, layout, choice.bus_per_node);
   const double added_s = fabric.floor_s.value + sqrt_coefficient(fabric, kind) * std::sqrt(bytes);

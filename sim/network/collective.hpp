@@ -14,7 +14,8 @@ struct CollectiveCost {
 /// Time from the last member's arrival to the last member's return when nothing else runs, except the other groups of
 /// `group`. `bytes` are those of the whole (unsharded) buffer.
 ///
-/// NCCL's choice and estimate, its bandwidth reduced to the fabric's efficiency and to this group's share of the node's
+/// The choice that this release of NCCL makes, and the time by the constants of the newest, which rest on more
+/// measurements. Its bandwidth reduced to the fabric's efficiency and to this group's share of the node's
 /// adapters (NCCL chooses without knowing the others), plus the fabric's floor and square-root term (see Fabric): the
 /// one of the network where the group leaves the link domain, else the one inside the node. One rank: nothing.
 CollectiveCost collective_time(const Cluster& cluster, const Version& version, model::OpKind kind, double bytes,

@@ -64,18 +64,21 @@ Graph split_fast_channels(Graph graph, int capability) {
   return graph;
 }
 
+int hosts_of_domain(const Cluster& cluster) { return std::max(1, cluster.link_domain / cluster.gpus_per_node); }
+
 /// One ring at what the slowest way carries: AMD devices, and links too slow for the lists.
 Graph single_ring(double speed) { return {1, speed, speed}; }
 
 }  // namespace
 
 Layout layout_of(const Cluster& cluster, const Group& group) {
-  const int hosts = std::max(1, cluster.link_domain / cluster.gpus_per_node);
-  const int per_node = std::min(group.ranks, group.ranks_per_node * hosts);
+  const int per_node = std::min(group.ranks, group.ranks_per_node * hosts_of_domain(cluster));
   return {group.ranks, (group.ranks + per_node - 1) / per_node, per_node};
 }
 
-double node_network(const Cluster& cluster) { return cluster.nics * cluster.nic_bytes_per_s.value / 1e9; }
+double domain_network(const Cluster& cluster) {
+  return hosts_of_domain(cluster) * cluster.nics * cluster.nic_bytes_per_s.value / 1e9;
+}
 
 double link_total(const Cluster& cluster, const Layout& layout) {
   const Device& device = cluster.device;

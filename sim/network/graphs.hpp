@@ -39,7 +39,7 @@ Graph nvls_graph(const Cluster& cluster, const Layout& layout);
 /// across nodes where few are fast.
 int launched_channels(const Cluster& cluster, const Layout& layout, const Graph& ring);
 
-/// GB/s that a node's adapters carry together.
-double node_network(const Cluster& cluster);
+/// GB/s that the adapters of a link domain carry together.
+double domain_network(const Cluster& cluster);
 
 }  // namespace foreshard::sim::network
