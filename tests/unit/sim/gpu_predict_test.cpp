@@ -90,7 +90,24 @@ TEST(GpuPredict, CommunicatorsTakeMemoryBesidesTheArena) {
   EXPECT_EQ(besides(1, 8) - besides(1, 1), 2 * (std::int64_t{688} << 20));
 }
 
-// A product of AdamW's kind: 28 bytes for each parameter of the shard, at the part of HBM that kernels reach.
+// AdamW in f32: parameter, gradient and two moments, 16 bytes for each parameter, of which a rank holds 1/F (DeepSpeed
+// issues 3442 and 3598, Megatron-LM issue 654); never less than the whole divided by F (DeepSpeed issue 6796), padding
+// at most.
+TEST(GpuPredict, ModelStateIsSixteenBytesPerParameterAndRankOfTheGroup) {
+  const Cluster cluster = read_cluster("aws-p5");
+  for (const int shards : {1, 2, 8, 64}) {
+    const plan::Plan plan = gpt2_plan(1, shards);
+    const auto& bytes = predict_on_gpus(plan, cluster).peak.bytes;
+    double state = 0;
+    for (const auto kind : {plan::MemoryClass::parameters, plan::MemoryClass::gradients, plan::MemoryClass::optimizer})
+      state += static_cast<double>(bytes[static_cast<std::size_t>(kind)]);
+    const double whole = 16.0 * static_cast<double>(plan.parameters) / shards;
+    EXPECT_GE(state, whole) << shards;
+    EXPECT_LE(state, 1.002 * whole) << shards;
+  }
+}
+
+// AdamW of the largest shard: 28 bytes for each parameter of the shard, at the part of HBM that kernels reach.
 TEST(GpuOpCost, AnUpdateTakesTheTimeOfItsBytes) {
   const plan::Plan plan = gpt2_plan(1, 1);
   const Cluster cluster = read_cluster("aws-p5");
