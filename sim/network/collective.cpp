@@ -18,7 +18,7 @@ double sqrt_coefficient(const Fabric& fabric, OpKind kind) {
 
 /// Part of the speed that a group keeps beside equal ones.
 double share(const Cluster& cluster, const Group& group, const Layout& layout, double bus) {
-  if (layout.nodes == 1) return 1;
+  if (layout.nodes == 1 || group.groups_per_node == 1) return 1;
   return std::min(1.0, domain_network(cluster) / (group.groups_per_node * bus));
 }
 
