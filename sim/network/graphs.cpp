@@ -102,6 +102,15 @@ Graph ring_graph(const Cluster& cluster, const Layout& layout) {
   return found.channels == 0 ? single_ring(std::min(total, adapters.speed)) : split_fast_channels(found, capability);
 }
 
+Graph tree_graph(const Cluster& cluster, const Layout& layout) {
+  Graph graph = ring_graph(cluster, layout);
+  if (layout.nodes != 2 || layout.ranks_per_node == 1) return graph;
+  const double limit = std::min(2 * graph.inter, link_total(cluster, layout) / graph.channels);
+  for (const double speed : inter_speeds(cluster.device.compute_capability()))
+    if (speed <= limit) return graph.intra = std::max(graph.intra, speed), graph;
+  return graph;
+}
+
 Graph nvls_graph(const Cluster& cluster, const Layout& layout) {
   const int capability = cluster.device.compute_capability(), heads = layout.ranks_per_node;
   if (capability < 90 || cluster.device.nvlinks == 0 || heads < 2) return {};

@@ -32,6 +32,10 @@ double link_total(const Cluster& cluster, const Layout& layout);
 /// speed PCIe limits too; adapters beyond one per device count as one faster adapter.
 Graph ring_graph(const Cluster& cluster, const Layout& layout);
 
+/// The ring graph's channels; between two nodes a tree sends each byte once instead of twice, so that its way inside a
+/// node may be up to twice as fast as its adapters, as far as links carry it.
+Graph tree_graph(const Cluster& cluster, const Layout& layout);
+
 /// NVLink SHARP: a head on every rank, each using its own device's links twice and all others' once.
 Graph nvls_graph(const Cluster& cluster, const Layout& layout);
 

@@ -25,6 +25,7 @@ class Model {
         steps_(sum_ ? 2 * (n_ - 1) : n_ - 1),
         generation_(generation_of(cluster.device.compute_capability())),
         ring_(ring_graph(cluster, layout)),
+        tree_(tree_graph(cluster, layout)),
         nvls_(nvls_graph(cluster, layout)) {}
 
   Estimate estimate(Algorithm algorithm, Protocol protocol) const {
@@ -87,8 +88,10 @@ class Model {
     return std::min(0.92 * ring_bus(), ring_.channels * cap(tuning_.ring_ll128));
   }
 
+  double tree_bus() const { return tree_.channels * (layout_.nodes <= 2 ? tree_.intra : tree_.inter); }
+
   double tree_bandwidth(Protocol protocol) const {
-    const double bus = std::min(0.92 * ring_bus(), ring_.channels * cap(tuning_.tree));
+    const double bus = std::min(0.92 * tree_bus(), ring_.channels * cap(tuning_.tree));
     if (protocol == Protocol::simple) return bus;
     if (protocol == Protocol::ll) return std::min(bus / 3.8, ll_max());
     return std::min(bus * (one_node() ? 7.0 / 9 : 120.0 / 128), ring_.channels * cap(tuning_.tree_ll128));
@@ -162,7 +165,7 @@ class Model {
   bool sum_;
   int n_, steps_;
   Generation generation_;
-  Graph ring_, nvls_;
+  Graph ring_, tree_, nvls_;
 };
 
 bool is_collective(OpKind kind) {
