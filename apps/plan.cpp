@@ -103,7 +103,7 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::P
 
 plan::Plan plan_of(const plan::Settings& settings, std::int64_t step) {
   const plan::LeftOut what = settings.partial.kinds()[step > 0 ? settings.partial.kind_of(step) : 0];
-  return plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule_of(what));
+  return plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule_of(what));
 }
 
 Config validate_keys() {

@@ -52,9 +52,10 @@ class Trainee {
 /// Enough steps for a median: about 300 million multiplications take 10 ms on a core.
 int step_count(const plan::Settings& settings, bool quick) {
   const auto tokens = static_cast<double>(settings.batch.batch * settings.batch.seq * settings.schedule.micro_batches);
-  const auto width = static_cast<double>(settings.model.width);
-  const double parameters = 12.0 * width * width * static_cast<double>(settings.model.layers) +
-                            width * static_cast<double>(settings.model.vocab_size);
+  const model::Dimensions model = model::dimensions(settings.model);
+  const auto width = static_cast<double>(model.width);
+  const double parameters =
+      12.0 * width * width * static_cast<double>(model.layers) + width * static_cast<double>(model.vocab_size);
   const double seconds = 6 * parameters * tokens / 60e9;
   return std::clamp(static_cast<int>((quick ? 0.7 : 2.0) / seconds), 3, 15);
 }
@@ -123,7 +124,7 @@ std::vector<trace::Event> events_of(const plan::Plan& plan, int steps) {
 /// unless asked for.
 std::int64_t trace_bytes(const plan::Settings& settings) {
   const plan::Plan plan =
-      plan::build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
+      plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
   const auto path = std::filesystem::temp_directory_path() / fmt::format("foreshard-calibrate-{}.h5", getpid());
   const std::int64_t before = resident_kinds().own;
   trace::Writer writer(path, {.world_size = 2}, plan, {}, true);

@@ -11,12 +11,12 @@ struct Spec {
 
 plan::Settings settings_of(const Spec& spec, int ranks) {
   plan::Settings settings;
-  settings.model = {.layers = spec.layers,
-                    .width = spec.width,
-                    .heads = spec.heads,
-                    .vocab_size = spec.vocab_size,
-                    .max_seq_len = spec.seq,
-                    .dropout = spec.dropout};
+  settings.model = model::GptConfig{.layers = spec.layers,
+                                    .width = spec.width,
+                                    .heads = spec.heads,
+                                    .vocab_size = spec.vocab_size,
+                                    .max_seq_len = spec.seq,
+                                    .dropout = spec.dropout};
   settings.batch = {.batch = spec.batch, .seq = spec.seq};
   settings.mesh = {1, 1, ranks};
   settings.schedule.micro_batches = spec.micro_batches;
@@ -51,7 +51,8 @@ train::Batch batch_of(const plan::Settings& settings) {
   const std::int64_t count = settings.batch.batch * settings.batch.seq * settings.schedule.micro_batches;
   const auto token = [&](std::int64_t i) {
     const double place = static_cast<double>(i * 2654435761 >> 7 & 0xffff) / 0x10000;
-    return static_cast<std::int32_t>(place * place * place * static_cast<double>(settings.model.vocab_size));
+    return static_cast<std::int32_t>(place * place * place *
+                                     static_cast<double>(model::dimensions(settings.model).vocab_size));
   };
   for (std::int64_t i = 0; i < count; ++i) batch.tokens.push_back(token(i)), batch.targets.push_back(token(i + 1));
   return batch;

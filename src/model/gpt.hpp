@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "model/batch_shape.hpp"
 #include "model/graph.hpp"
 
 namespace foreshard::model {
@@ -17,15 +18,10 @@ struct GptConfig {
   double dropout = 0;
 };
 
-/// One micro-batch of `batch` sequences of `seq` tokens.
-struct BatchShape {
-  std::int64_t batch = 1, seq = 1024;
-};
-
 /// Names that `gpt_preset` knows: gpt2, gpt2-medium, gpt2-large, gpt2-xl, byte-tiny, byte-small, byte-medium.
 std::vector<std::string_view> gpt_presets();
 
-/// The configuration of a preset. Throws InputError, with the nearest name, for one that does not exist.
+/// The configuration of one of these presets.
 GptConfig gpt_preset(std::string_view name);
 
 /// Everything wrong with a configuration, one sentence each; empty when it can be built.

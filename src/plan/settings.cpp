@@ -19,13 +19,8 @@ void override_size(const Config& config, std::string_view key, std::int64_t& siz
   if (const auto value = config.get<std::int64_t>(key); value != 0) size = value;
 }
 
-model::GptConfig read_model(const Config& config, Problems& problems) {
-  model::GptConfig model;
-  try {
-    model = model::gpt_preset(config.get<std::string>("model.preset"));
-  } catch (const InputError& error) {
-    problems.push_back(error.what());
-  }
+template <class Family>
+void override_sizes(const Config& config, Family& model) {
   override_size(config, "model.layers", model.layers);
   override_size(config, "model.width", model.width);
   override_size(config, "model.heads", model.heads);
@@ -34,7 +29,20 @@ model::GptConfig read_model(const Config& config, Problems& problems) {
   override_size(config, "model.ffn_width", model.ffn_width);
   const auto tied = config.get<std::string>("model.tied_head");
   if (tied != "preset") model.tied_head = tied == "true";
+}
+
+void override_rest(const Config& config, model::GptConfig& model) {
   model.dropout = config.get<double>("model.dropout");
+}
+
+model::Config read_model(const Config& config, Problems& problems) {
+  model::Config model;
+  try {
+    model = model::preset(config.get<std::string>("model.preset"));
+  } catch (const InputError& error) {
+    problems.push_back(error.what());
+  }
+  std::visit([&](auto& family) { override_sizes(config, family), override_rest(config, family); }, model);
   return model;
 }
 
@@ -72,7 +80,7 @@ int read_micro_batches(const Config& config, std::int64_t local, int ranks, Prob
 
 void add_plan_keys(Config& config) {
   const KeyDetails size{.min = 0};
-  config.add("model.preset", "gpt2", fmt::format("model to begin with: {}", fmt::join(model::gpt_presets(), ", ")));
+  config.add("model.preset", "gpt2", fmt::format("model to begin with: {}", fmt::join(model::presets(), ", ")));
   config.add("model.layers", 0, "transformer blocks; 0 = the preset's", size);
   config.add("model.width", 0, "width of the residual stream; 0 = the preset's", size);
   config.add("model.heads", 0, "attention heads; 0 = the preset's", size);
@@ -100,9 +108,10 @@ Settings read_settings(const Config& config, int world_size) {
   if (world_size < 1) throw InputError(ExitCode::usage, fmt::format("{} ranks: expected at least 1", world_size));
   Settings settings;
   settings.model = read_model(config, problems);
-  settings.batch = {config.get<std::int64_t>("train.local_batch_size"), settings.model.max_seq_len};
+  settings.batch = {config.get<std::int64_t>("train.local_batch_size"), model::dimensions(settings.model).max_seq_len};
   override_size(config, "train.seq_len", settings.batch.seq);
-  for (std::string& problem : model::problems(settings.model, settings.batch)) problems.push_back(std::move(problem));
+  for (std::string& problem : model::problems_of(settings.model, settings.batch))
+    problems.push_back(std::move(problem));
   Parallel parallel = read_parallel(config, world_size, problems);
   settings.mesh = parallel.mesh;
   settings.schedule = std::move(parallel.schedule);
@@ -117,7 +126,7 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule.wrap = std::move(units.wrap);
   settings.partial = std::move(units.partial);
   if (problems.empty())
-    problems = plan::problems(model::build_gpt(settings.model, {1, 1}), settings.schedule.wrap, settings.partial);
+    problems = plan::problems(model::build(settings.model, {1, 1}), settings.schedule.wrap, settings.partial);
   if (problems.empty()) return settings;
   throw InputError(ExitCode::usage,
                    numbered(fmt::format("{} problems on {} rank(s):", problems.size(), world_size), problems));

@@ -2,14 +2,14 @@
 #include <string>
 
 #include "base/config.hpp"
-#include "model/gpt.hpp"
+#include "model/model.hpp"
 #include "plan/build.hpp"
 
 namespace foreshard::plan {
 
 /// What a plan is built from, as the user asked for it.
 struct Settings {
-  model::GptConfig model;
+  model::Config model;
   model::BatchShape batch;  ///< one micro-batch of one rank
   Mesh mesh;
   ScheduleOptions schedule;  ///< micro_batches included

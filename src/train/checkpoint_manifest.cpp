@@ -56,14 +56,11 @@ std::vector<FileEntry> files_of(const Json& list) {
   return files;
 }
 
-Json model_facts(const model::GptConfig& m) {
-  return {{"layers", m.layers},
-          {"width", m.width},
-          {"heads", m.heads},
-          {"vocab_size", m.vocab_size},
-          {"max_seq_len", m.max_seq_len},
-          {"ffn_width", m.ffn_width},
-          {"tied_head", m.tied_head}};
+Json model_facts(const model::Config& model) {
+  Json facts = Json::object();
+  for (const auto& [name, value] : model::layout_facts(model))
+    std::visit([&facts, key = std::string(name)](auto v) { facts[key] = v; }, value);
+  return facts;
 }
 
 /// Which parameters lie where in a unit's flat parameter: units of the same size may hold others, or in another order.

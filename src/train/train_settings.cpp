@@ -139,7 +139,7 @@ TrainSettings read_train_settings(const Config& config) {
 }
 
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {
-  parameter_rules(model::build_gpt(plan.model, plan.batch), settings.optimizer.groups, 0);
+  parameter_rules(model::build(plan.model, plan.batch), settings.optimizer.groups, 0);
 }
 
 }  // namespace foreshard::train

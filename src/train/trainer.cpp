@@ -76,7 +76,7 @@ void Trainer::set_kernel_choices() {
 }
 
 StreamOptions Trainer::stream_options() const {
-  return {.vocab_size = plan_settings_.model.vocab_size,
+  return {.vocab_size = model::dimensions(plan_settings_.model).vocab_size,
           .seq_len = plan_settings_.batch.seq,
           .local_batch = plan_settings_.batch.batch,
           .micro_batches = plan_settings_.schedule.micro_batches,
@@ -148,9 +148,9 @@ void Trainer::record_failure(const std::string& reason, ExitCode code) {
 
 void Trainer::introduce() const {
   const plan::Plan& plan = rank_->plan();
+  const model::Dimensions model = model::dimensions(plan_settings_.model);
   log_info("model        {} parameters in {} units, {} layers, width {}, {} heads, vocabulary {}",
-           count_text(plan.parameters), plan.units.size(), plan_settings_.model.layers, plan_settings_.model.width,
-           plan_settings_.model.heads, plan_settings_.model.vocab_size);
+           count_text(plan.parameters), plan.units.size(), model.layers, model.width, model.heads, model.vocab_size);
   log_info("ranks        {} over {}, shard degree {}, {} on this node", communicator_.size(), communicator_.transport(),
            plan.mesh.shard_degree(), communicator_.node_size());
   log_info("step         {} tokens: {} micro-batches of {} x {} tokens on each rank",
@@ -246,11 +246,10 @@ void Trainer::expect_progress(std::int64_t step, const StepResult& result) {
   });
 }
 
-/// Model FLOPs of one step of one rank: (6·N + 12·layers·width·seq)·tokens, as in the PaLM paper's appendix B.
+/// Model FLOPs of one step of one rank.
 double Trainer::flops_per_step() const {
-  const model::GptConfig& m = plan_settings_.model;
-  const double per_token = 6.0 * static_cast<double>(rank_->plan().parameters) +
-                           12.0 * static_cast<double>(m.layers * m.width * plan_settings_.batch.seq);
+  const double per_token =
+      model::model_flops_per_token(plan_settings_.model, rank_->plan().parameters, plan_settings_.batch.seq);
   return per_token * static_cast<double>(rank_->plan().micro_batch_tokens * rank_->plan().micro_batches);
 }
 

@@ -17,7 +17,7 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
     : communicator_(communicator),
       seed_(seed),
       optimizer_(optimizer),
-      graph_(model::build_gpt(settings.model, settings.batch, dtype)),
+      graph_(model::build(settings.model, settings.batch, dtype)),
       rules_(parameter_rules(graph_, optimizer.groups, optimizer.weight_decay)),
       plans_(graph_, settings),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),

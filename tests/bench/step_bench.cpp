@@ -22,8 +22,9 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 train::Batch synthetic_batch(const plan::Settings& settings) {
   train::Batch batch;
   for (std::int64_t i = 0; i < settings.batch.batch * settings.batch.seq; ++i) {
-    batch.tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i) % settings.model.vocab_size));
-    batch.targets.push_back(static_cast<std::int32_t>((i * 5 + 1) % settings.model.vocab_size));
+    batch.tokens.push_back(
+        static_cast<std::int32_t>((i * i * 7 + 3 * i) % model::dimensions(settings.model).vocab_size));
+    batch.targets.push_back(static_cast<std::int32_t>((i * 5 + 1) % model::dimensions(settings.model).vocab_size));
   }
   return batch;
 }
@@ -51,11 +52,11 @@ class MatmulRate {
 
 plan::Settings settings_of(int argc, char** argv, int world) {
   const auto number = [&](int index, std::int64_t initial) { return argc > index ? std::atoll(argv[index]) : initial; };
-  plan::Settings settings{.model = {.layers = number(1, 6),
-                                    .width = number(2, 192),
-                                    .heads = number(3, 6),
-                                    .vocab_size = number(4, 2048),
-                                    .max_seq_len = number(5, 256)}};
+  plan::Settings settings{.model = model::GptConfig{.layers = number(1, 6),
+                                                    .width = number(2, 192),
+                                                    .heads = number(3, 6),
+                                                    .vocab_size = number(4, 2048),
+                                                    .max_seq_len = number(5, 256)}};
   settings.batch = {.batch = number(6, 2), .seq = number(5, 256)};
   settings.mesh = {1, 1, world};
   return settings;

@@ -33,7 +33,7 @@ std::string problems_of(std::vector<const char*> words) {
 }
 
 std::int64_t optimizer_bytes(const Settings& settings) {
-  const Plan plan = build_plan(model::build_gpt(settings.model, settings.batch), settings.mesh, settings.schedule);
+  const Plan plan = build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
   std::int64_t bytes = 0;
   for (const Buffer& buffer : plan.buffers)
     if (buffer.memory == MemoryClass::optimizer) bytes += buffer.size_bytes;
@@ -51,7 +51,7 @@ TEST(OptimizerSettings, NamesBecomeUpdates) {
 // AdamW's two moments are twice the parameters: 2 · 4 bytes each.
 TEST(OptimizerSettings, MomentsTakeMemoryOnlyWhereTheOptimizerKeepsThem) {
   const std::int64_t two = optimizer_bytes(settings_of({}));
-  EXPECT_GE(two, 2 * 4 * model::build_gpt(settings_of({}).model, settings_of({}).batch).parameter_count() / 2);
+  EXPECT_GE(two, 2 * 4 * model::build(settings_of({}).model, settings_of({}).batch).parameter_count() / 2);
   EXPECT_EQ(optimizer_bytes(settings_of({"--optimizer.name=adam"})), two);
   EXPECT_EQ(optimizer_bytes(settings_of({"--optimizer.name=lion"})), two / 2);
   EXPECT_EQ(optimizer_bytes(settings_of({"--optimizer.name=sgd", "--optimizer.momentum=0.9"})), two / 2);

@@ -32,7 +32,7 @@ std::string problems_of(std::vector<const char*> words, int world_size) {
 
 TEST(Settings, DefaultIsFullShardOfGpt2OverAllRanks) {
   const Settings settings = settings_of({}, 4);
-  EXPECT_EQ(settings.model.width, 768);
+  EXPECT_EQ(model::dimensions(settings.model).width, 768);
   EXPECT_EQ(settings.batch.seq, 1024);
   EXPECT_EQ(settings.batch.batch, 1);
   EXPECT_EQ(settings.mesh.shard_degree(), 4);
@@ -47,12 +47,12 @@ TEST(Settings, KeysOverrideThePreset) {
       settings_of({"--model.preset=byte-tiny", "--model.layers=6", "--model.width=192", "--model.heads=6",
                    "--model.vocab_size=2048", "--model.tied_head=false", "--train.seq_len=128"},
                   2);
-  EXPECT_EQ(settings.model.layers, 6);
-  EXPECT_EQ(settings.model.width, 192);
-  EXPECT_EQ(settings.model.heads, 6);
-  EXPECT_EQ(settings.model.vocab_size, 2048);
-  EXPECT_EQ(settings.model.max_seq_len, 256) << "the preset's";
-  EXPECT_FALSE(settings.model.tied_head);
+  EXPECT_EQ(model::dimensions(settings.model).layers, 6);
+  EXPECT_EQ(model::dimensions(settings.model).width, 192);
+  EXPECT_EQ(model::dimensions(settings.model).heads, 6);
+  EXPECT_EQ(model::dimensions(settings.model).vocab_size, 2048);
+  EXPECT_EQ(model::dimensions(settings.model).max_seq_len, 256) << "the preset's";
+  EXPECT_FALSE(std::get<model::GptConfig>(settings.model).tied_head);
   EXPECT_EQ(settings.batch.seq, 128);
 }
 

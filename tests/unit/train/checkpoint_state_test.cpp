@@ -14,7 +14,7 @@ namespace {
 class OneRank {
  public:
   explicit OneRank(std::int64_t width)
-      : rank_({.model = {.layers = 2, .width = width, .heads = 2, .vocab_size = 33, .max_seq_len = 8},
+      : rank_({.model = model::GptConfig{.layers = 2, .width = width, .heads = 2, .vocab_size = 33, .max_seq_len = 8},
                .batch = {.batch = 1, .seq = 8}},
               DType::f32, 3, *communicators_[0], *kernels_, {}, {}) {}
   TrainingRank* operator->() { return &rank_; }

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 constexpr int size = 3, straying = 1;
 
 plan::Settings small_settings() {
-  return {.model = {.layers = 2, .width = 8, .heads = 2, .vocab_size = 19, .max_seq_len = 5},
+  return {.model = model::GptConfig{.layers = 2, .width = 8, .heads = 2, .vocab_size = 19, .max_seq_len = 5},
           .batch = {.batch = 1, .seq = 5},
           .mesh = {1, 1, size}};
 }

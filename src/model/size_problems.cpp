@@ -1,0 +1,50 @@
+#include "model/size_problems.hpp"
+
+#include <fmt/format.h>
+
+namespace foreshard::model {
+namespace {
+
+/// Far beyond any model, and far below where sizes in bytes would leave 64 bits.
+constexpr std::int64_t most_layers = 4096;
+constexpr double most_elements = 0x1p50;
+
+/// Parameters and what one micro-batch keeps for backward, about; in double, which cannot overflow.
+double about_elements(const Extents& c, double ffn, const BatchShape& shape) {
+  const auto layers = static_cast<double>(c.layers), width = static_cast<double>(c.width);
+  const double vocab = static_cast<double>(c.vocab_size), positions = static_cast<double>(c.max_seq_len);
+  const double rows = static_cast<double>(shape.batch) * static_cast<double>(shape.seq);
+  const double parameters = layers * (4 * width * width + 2 * width * ffn) + (2 * vocab + positions) * width;
+  return parameters + rows * (layers * (10 * width + 2 * ffn + static_cast<double>(c.heads)) + 2 * vocab);
+}
+
+}  // namespace
+
+void check_extents(const Extents& c, const BatchShape& shape, std::vector<std::string>& found) {
+  const auto positive = [&](std::string_view key, std::int64_t value) {
+    if (value < 1) found.push_back(fmt::format("{} is {}, expected at least 1", key, value));
+  };
+  positive("model.layers", c.layers);
+  positive("model.width", c.width);
+  positive("model.heads", c.heads);
+  positive("model.vocab_size", c.vocab_size);
+  positive("model.max_seq_len", c.max_seq_len);
+  positive("train.seq_len", shape.seq);
+  positive("train.local_batch_size", shape.batch);
+  if (shape.seq > c.max_seq_len)
+    found.push_back(fmt::format("train.seq_len is {}, but the model has {} positions (model.max_seq_len)", shape.seq,
+                                c.max_seq_len));
+}
+
+void check_elements(const Extents& c, double ffn_width, const BatchShape& shape, std::vector<std::string>& found) {
+  if (c.layers > most_layers)
+    found.push_back(fmt::format("model.layers is {}, expected at most {}", c.layers, most_layers));
+  const double elements = about_elements(c, ffn_width, shape);
+  if (elements > most_elements)
+    found.push_back(
+        fmt::format("the model and a micro-batch of {} sequences of {} tokens would have about {:.3g} numbers, "
+                    "expected at most {:.3g}; look at model.* and train.local_batch_size",
+                    shape.batch, shape.seq, elements, most_elements));
+}
+
+}  // namespace foreshard::model

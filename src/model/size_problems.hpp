@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/batch_shape.hpp"
+
+/// What is checked of every family's sizes.
+namespace foreshard::model {
+
+struct Extents {
+  std::int64_t layers, width, heads, vocab_size, max_seq_len;
+};
+
+/// Adds a sentence for each extent below 1, and for sequences longer than the model's positions.
+void check_extents(const Extents& model, const BatchShape& shape, std::vector<std::string>& found);
+
+/// Adds a sentence where sizes in bytes could leave 64 bits. `ffn_width` is the width of all feed-forward matrices of a
+/// layer that read the residual stream.
+void check_elements(const Extents& model, double ffn_width, const BatchShape& shape, std::vector<std::string>& found);
+
+}  // namespace foreshard::model
