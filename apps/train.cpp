@@ -65,6 +65,7 @@ int run(int argc, char** argv) {
   const Announced announced = announced_world_size();
   const plan::Settings plan_settings = plan::read_settings(config, announced.ranks);
   const train::TrainSettings train_settings = train::read_train_settings(config);
+  train::expect_kernels_exist(plan_settings);
   train::expect_groups_match(train_settings, plan_settings);
 
   const std::atomic<bool>& stop_requested = train::catch_stop_signal();

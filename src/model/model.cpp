@@ -12,11 +12,22 @@ namespace {
 
 Graph build_of(const GptConfig& c, const BatchShape& shape, DType dtype) { return build_gpt(c, shape, dtype); }
 
+Graph build_of(const LlamaConfig& c, const BatchShape& shape, DType dtype) { return build_llama(c, shape, dtype); }
+
+std::int64_t attention_width(const LlamaConfig& c) { return c.heads * c.width_of_head(); }
 std::int64_t attention_width(const GptConfig& c) { return c.width; }
 
 using Facts = std::vector<std::pair<std::string_view, std::variant<bool, std::int64_t>>>;
 
 void add_facts_of_family(const GptConfig&, Facts&) {}
+void add_facts_of_family(const LlamaConfig& c, Facts& facts) {
+  const Facts own{{"kv_heads", c.key_heads()},
+                  {"head_width", c.width_of_head()},
+                  {"qkv_bias", c.qkv_bias},
+                  {"output_bias", c.output_bias},
+                  {"ffn_bias", c.ffn_bias}};
+  facts.insert(facts.end(), own.begin(), own.end());
+}
 
 bool contains(const std::vector<std::string_view>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -24,10 +35,15 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
 
 }  // namespace
 
-std::vector<std::string_view> presets() { return gpt_presets(); }
+std::vector<std::string_view> presets() {
+  std::vector<std::string_view> names = gpt_presets();
+  for (const std::string_view name : llama_presets()) names.push_back(name);
+  return names;
+}
 
 Config preset(std::string_view name) {
   if (contains(gpt_presets(), name)) return gpt_preset(name);
+  if (contains(llama_presets(), name)) return llama_preset(name);
   const auto names = presets();
   const std::string near = nearest(name, names);
   throw InputError(ExitCode::usage,

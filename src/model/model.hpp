@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "model/gpt.hpp"
+#include "model/llama.hpp"
 
 /// The families side by side. Whoever is not about one family asks here, so that a new one is a change of this file.
 namespace foreshard::model {
 
 /// A model of any family.
-using Config = std::variant<GptConfig>;
+using Config = std::variant<GptConfig, LlamaConfig>;
 
 /// Names that `preset` knows, of all families.
 std::vector<std::string_view> presets();

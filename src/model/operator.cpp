@@ -16,7 +16,9 @@ constexpr std::string_view names[] = {
     "add_layer_norm",
     // made by scheduling
     "load_batch", "zero_fill", "all_gather", "cast_shard", "fetch", "offload", "retain", "reduce_scatter", "all_reduce",
-    "grad_norm", "sum_norm", "sum_loss", "adamw", "adam", "sgd", "sgd_momentum", "lion", "gather_norm"};
+    "grad_norm", "sum_norm", "sum_loss", "adamw", "adam", "sgd", "sgd_momentum", "lion", "gather_norm",
+    // of Llama's family
+    "rms_norm", "rotary", "swiglu", "rms_norm_backward", "rotary_backward", "swiglu_backward", "add_rms_norm"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -61,6 +63,19 @@ double flops(OpKind kind, const Sizes& s) {
       return 9 * elements(s);
     case OpKind::layer_norm_backward:
       return 14 * elements(s);
+    case OpKind::rms_norm:
+      return 4 * elements(s);
+    case OpKind::add_rms_norm:
+      return 5 * elements(s);
+    case OpKind::rms_norm_backward:
+      return 10 * elements(s);
+    case OpKind::rotary:
+    case OpKind::rotary_backward:
+      return 3 * elements(s);
+    case OpKind::swiglu:
+      return 6 * elements(s);
+    case OpKind::swiglu_backward:
+      return 12 * elements(s);
     case OpKind::gelu:
       return 10 * elements(s);
     case OpKind::gelu_backward:

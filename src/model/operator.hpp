@@ -8,11 +8,12 @@ namespace foreshard::model {
 /// What is computed or moved. The sizes each kind uses are given as its line of `Sizes`; operands in order after it.
 enum class OpKind : std::uint8_t {
   // Forward. Sizes; inputs -> outputs.
-  embedding,      ///< rows tokens, cols width, inner vocabulary, seq; tokens, token table, position table -> x
+  embedding,      ///< rows tokens, cols width, inner vocabulary, seq; tokens, token table, position table? -> x
   layer_norm,     ///< rows, cols; x, gain, bias -> y, mean, rstd
   linear,         ///< rows tokens, cols out features, inner in features; x, weight [cols, inner], bias? -> y
   attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp
-                  ///< [batch*heads*seq]
+                  ///< [batch*heads*seq]. Where cols, the width of a token's keys, is given: q, k, v apart; k and v
+                  ///< [batch*seq, cols], each head of which serves heads*inner/cols heads of q
   gelu,           ///< rows, cols; x -> y (tanh form)
   add,            ///< rows, cols; a, b -> sum
   dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
@@ -24,7 +25,7 @@ enum class OpKind : std::uint8_t {
   linear_input_grad,       ///< rows, cols, inner as linear; dy, weight -> dx
   linear_weight_grad,      ///< rows, cols, inner as linear; dy, x -> d weight
   linear_bias_grad,        ///< rows, cols; dy -> d bias
-  attention_backward,      ///< as attention; dy, qkv, y, log-sum-exp -> dqkv
+  attention_backward,      ///< as attention; dy, qkv (or q, k, v), y, log-sum-exp -> dqkv (or dq, dk, dv)
   gelu_backward,           ///< rows, cols; dy, x -> dx
   cross_entropy_backward,  ///< rows, cols; logits, targets, log-sum-exp -> dlogits, not yet divided by the token count
   // Made by lowering.
@@ -51,6 +52,15 @@ enum class OpKind : std::uint8_t {
   lion,          ///< moment
   // Made by scheduling.
   gather_norm,  ///< rows words of all members; largest magnitude of this shard -> of every member's
+  // Of Llama's family; at the end, since traces keep kinds as numbers. Forward.
+  rms_norm,  ///< rows, cols; x, gain -> y, rstd (scalar = epsilon)
+  rotary,    ///< rows, cols heads*inner, inner head width, seq; x -> x turned by its position (scalar = base)
+  swiglu,    ///< rows, cols; gate, up -> y
+  // Backward, and made by lowering.
+  rms_norm_backward,  ///< rows, cols; dy, x, gain, rstd, residual gradient? -> dx, d gain
+  rotary_backward,    ///< as rotary; dy -> dx
+  swiglu_backward,    ///< rows, cols; dy, gate, up -> d gate, d up
+  add_rms_norm,       ///< rows, cols; a, b, gain -> sum, y, rstd
   count_
 };
 

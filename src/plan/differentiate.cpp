@@ -50,8 +50,14 @@ class Differentiator {
         return linear(op);
       case OpKind::layer_norm:
         return layer_norm(op);
+      case OpKind::rms_norm:
+        return rms_norm(op);
       case OpKind::attention:
         return attention(op);
+      case OpKind::rotary:
+        return contribute(op.inputs[0], emit(op, OpKind::rotary_backward, {of(op.outputs[0])}, like(op.inputs[0])), op);
+      case OpKind::swiglu:
+        return all_inputs(op, OpKind::swiglu_backward, {of(op.outputs[0]), op.inputs[0], op.inputs[1]});
       case OpKind::gelu:
         return contribute(op.inputs[0],
                           emit(op, OpKind::gelu_backward, {of(op.outputs[0]), op.inputs[0]}, like(op.inputs[0])), op);
@@ -92,11 +98,29 @@ class Differentiator {
     if (dx.valid()) contribute(x, dx, op);
   }
 
+  void rms_norm(const Operator& op) {
+    const TensorId x = op.inputs[0], gain = op.inputs[1];
+    const TensorId dx =
+        emit(op, OpKind::rms_norm_backward, {of(op.outputs[0]), x, gain, op.outputs[1], TensorId::none()},
+             needs(x) ? like(x) : TensorId::none());
+    add_parameter_grads(graph_.operators.back(), {if_needed(gain)});
+    if (dx.valid()) contribute(x, dx, op);
+  }
+
   void attention(const Operator& op) {
-    const TensorId qkv = op.inputs[0];
-    contribute(qkv,
-               emit(op, OpKind::attention_backward, {of(op.outputs[0]), qkv, op.outputs[0], op.outputs[1]}, like(qkv)),
-               op);
+    std::vector<TensorId> read{of(op.outputs[0])};
+    read.insert(read.end(), op.inputs.begin(), op.inputs.end());
+    read.insert(read.end(), op.outputs.begin(), op.outputs.end());
+    all_inputs(op, OpKind::attention_backward, std::move(read));
+  }
+
+  /// An operator that makes the gradients of all inputs at once.
+  void all_inputs(const Operator& op, OpKind kind, std::vector<TensorId> read) {
+    std::vector<TensorId> grads;
+    for (const TensorId input : op.inputs) grads.push_back(like(input));
+    append(op, kind, std::move(read)).outputs = grads;
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      if (needs(op.inputs[i])) contribute(op.inputs[i], grads[i], op);
   }
 
   void embedding(const Operator& op) {

@@ -10,23 +10,24 @@ using model::Operator;
 using model::Role;
 using model::TensorId;
 
-/// add, then layer_norm of the sum in the same unit: one pass that reads both summands once.
-bool fuse_add_layer_norm(Operator& add, const Operator& norm) {
-  if (add.kind != OpKind::add || norm.kind != OpKind::layer_norm || add.unit != norm.unit ||
-      norm.inputs[0] != add.outputs[0])
+bool is_norm(OpKind kind) { return kind == OpKind::layer_norm || kind == OpKind::rms_norm; }
+
+/// add, then a norm of the sum in the same unit: one pass that reads both summands once.
+bool fuse_add_norm(Operator& add, const Operator& norm) {
+  if (add.kind != OpKind::add || !is_norm(norm.kind) || add.unit != norm.unit || norm.inputs[0] != add.outputs[0])
     return false;
-  add.kind = OpKind::add_layer_norm;
+  add.kind = norm.kind == OpKind::rms_norm ? OpKind::add_rms_norm : OpKind::add_layer_norm;
   add.scalar = norm.scalar;
   add.inputs.insert(add.inputs.end(), norm.inputs.begin() + 1, norm.inputs.end());
   add.outputs.insert(add.outputs.end(), norm.outputs.begin(), norm.outputs.end());
   return true;
 }
 
-/// layer_norm_backward, then the residual gradient added to its result: the kernel adds it while writing.
+/// A norm's backward, then the residual gradient added to its result: the kernel adds it while writing.
 bool fuse_residual_grad(Operator& norm, const Operator& add) {
-  if (norm.kind != OpKind::layer_norm_backward || add.kind != OpKind::add || add.inputs[1] != norm.outputs[0])
-    return false;
-  norm.inputs[5] = add.inputs[0];
+  const bool is_backward = norm.kind == OpKind::layer_norm_backward || norm.kind == OpKind::rms_norm_backward;
+  if (!is_backward || add.kind != OpKind::add || add.inputs[1] != norm.outputs[0]) return false;
+  norm.inputs.back() = add.inputs[0];
   norm.outputs[0] = add.outputs[0];
   return true;
 }
@@ -35,7 +36,7 @@ void fuse(Graph& graph) {
   std::vector<Operator> fused;
   fused.reserve(graph.operators.size());
   for (Operator& op : graph.operators)
-    if (fused.empty() || !(fuse_add_layer_norm(fused.back(), op) || fuse_residual_grad(fused.back(), op)))
+    if (fused.empty() || !(fuse_add_norm(fused.back(), op) || fuse_residual_grad(fused.back(), op)))
       fused.push_back(std::move(op));
   graph.operators = std::move(fused);
 }
@@ -47,10 +48,14 @@ std::vector<std::size_t> replaceable_inputs(OpKind kind) {
       return {1, 0};
     case OpKind::dropout:
     case OpKind::gelu_backward:
+    case OpKind::rotary:
+    case OpKind::rotary_backward:
     case OpKind::cross_entropy_backward:
       return {0};
     case OpKind::layer_norm_backward:
       return {0, 5};
+    case OpKind::rms_norm_backward:
+      return {0, 4};
     default:
       return {};
   }

@@ -31,7 +31,18 @@ void override_sizes(const Config& config, Family& model) {
   if (tied != "preset") model.tied_head = tied == "true";
 }
 
-void override_rest(const Config& config, model::GptConfig& model) {
+void override_rest(const Config& config, model::LlamaConfig& model, Problems& problems) {
+  override_size(config, "model.kv_heads", model.kv_heads);
+  if (config.get<double>("model.dropout") > 0)
+    problems.push_back("model.dropout is set, but models of Llama's family have no dropout: leave it out");
+}
+
+void override_rest(const Config& config, model::GptConfig& model, Problems& problems) {
+  if (config.get<std::int64_t>("model.kv_heads") > 0)
+    problems.push_back(
+        "model.kv_heads is set, but in models of GPT's family every head has keys and values of its own: "
+        "leave it out, or begin with a preset of Llama's family");
+
   model.dropout = config.get<double>("model.dropout");
 }
 
@@ -42,7 +53,7 @@ model::Config read_model(const Config& config, Problems& problems) {
   } catch (const InputError& error) {
     problems.push_back(error.what());
   }
-  std::visit([&](auto& family) { override_sizes(config, family), override_rest(config, family); }, model);
+  std::visit([&](auto& family) { override_sizes(config, family), override_rest(config, family, problems); }, model);
   return model;
 }
 
@@ -84,9 +95,10 @@ void add_plan_keys(Config& config) {
   config.add("model.layers", 0, "transformer blocks; 0 = the preset's", size);
   config.add("model.width", 0, "width of the residual stream; 0 = the preset's", size);
   config.add("model.heads", 0, "attention heads; 0 = the preset's", size);
+  config.add("model.kv_heads", 0, "heads of keys and values (Llama's family); 0 = the preset's", size);
   config.add("model.vocab_size", 0, "rows of the token table; 0 = the preset's", size);
-  config.add("model.max_seq_len", 0, "rows of the position table; 0 = the preset's", size);
-  config.add("model.ffn_width", 0, "width of the feed-forward layer; 0 = 4 × width", size);
+  config.add("model.max_seq_len", 0, "longest sequence; 0 = the preset's", size);
+  config.add("model.ffn_width", 0, "width of the feed-forward layer; 0 = the preset's", size);
   config.add("model.tied_head", "preset", "the head shares the token table", {.choices = {"preset", "true", "false"}});
   config.add("model.dropout", 0.0, "drop probability", {.min = 0, .max = 1});
 

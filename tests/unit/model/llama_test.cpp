@@ -1,0 +1,73 @@
+#include "model/llama.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace foreshard::model {
+namespace {
+
+std::int64_t parameters_of(const LlamaConfig& config) { return build_llama(config, {1, 4}).parameter_count(); }
+std::int64_t parameters_of(std::string_view preset) { return parameters_of(llama_preset(preset)); }
+
+// Published sizes of the weights.
+TEST(Llama, PresetsHaveThePublishedParameterCounts) {
+  EXPECT_EQ(parameters_of("llama2-7b"), 6'738'415'616);
+  EXPECT_EQ(parameters_of("llama2-13b"), 13'015'864'320);
+  EXPECT_EQ(parameters_of("llama2-70b"), 68'976'648'192);
+  EXPECT_EQ(parameters_of("llama3-8b"), 8'030'261'248);
+  EXPECT_EQ(parameters_of("llama3-70b"), 70'553'706'496);
+  EXPECT_EQ(parameters_of("mistral-7b"), 7'241'732'096);
+  EXPECT_EQ(parameters_of("qwen2.5-0.5b"), 494'032'768);
+  EXPECT_EQ(parameters_of("qwen2.5-7b"), 7'615'616'512);
+  EXPECT_EQ(parameters_of("qwen2.5-14b"), 14'770'033'664);
+  EXPECT_EQ(parameters_of("qwen2.5-72b"), 72'706'203'648);
+}
+
+constexpr LlamaConfig small{
+    .layers = 2, .width = 8, .heads = 4, .vocab_size = 11, .max_seq_len = 4, .ffn_width = 12, .kv_heads = 2};
+
+TEST(Llama, ABlockHasFourProjectionsThreeFeedForwardMatricesAndTwoGains) {
+  const Graph graph = build_llama(small, {2, 4});
+  ASSERT_EQ(graph.units.size(), 3U);
+  std::int64_t count = 0;
+  for (const ParameterId id : graph.units[1].parameters) count += graph.parameters[id.value].elements();
+  EXPECT_EQ(count, 2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12 + 2 * 8);
+}
+
+TEST(Llama, BiasesAreCountedWhereTheyAreAskedFor) {
+  LlamaConfig biased = small;
+  biased.qkv_bias = biased.output_bias = biased.ffn_bias = true;
+  EXPECT_EQ(parameters_of(biased) - parameters_of(small), 2 * (8 + 4 + 4 + 8 + 12 + 12 + 8));
+}
+
+TEST(Llama, ATiedHeadSavesOneTable) {
+  LlamaConfig tied = small;
+  tied.tied_head = true;
+  EXPECT_EQ(parameters_of(small) - parameters_of(tied), 11 * 8);
+}
+
+// Sharing keys saves parameters and traffic, not the arithmetic of attention.
+TEST(Llama, AttentionFlopsCountQueryHeads) {
+  const Graph graph = build_llama(small, {2, 4});
+  const auto attention =
+      std::ranges::find_if(graph.operators, [](const Operator& op) { return op.kind == OpKind::attention; });
+  ASSERT_NE(attention, graph.operators.end());
+  EXPECT_EQ(flops(attention->kind, attention->sizes), 2 * 4 * 10 * (2 * 2 * 2));
+  EXPECT_EQ(graph[attention->inputs[0]].elements, 8 * 8);
+  EXPECT_EQ(graph[attention->inputs[1]].elements, 8 * 4);
+}
+
+TEST(Llama, NamesEverythingThatIsWrong) {
+  LlamaConfig wrong = small;
+  wrong.kv_heads = 3;
+  wrong.width = 12;
+  wrong.ffn_width = 0;
+  EXPECT_THAT(problems(wrong, {1, 5}),
+              testing::ElementsAre(testing::HasSubstr("train.seq_len is 5"), testing::HasSubstr("model.ffn_width is 0"),
+                                   testing::HasSubstr("model.kv_heads is 3"), testing::HasSubstr("heads are 3 wide")));
+}
+
+}  // namespace
+}  // namespace foreshard::model
