@@ -147,7 +147,7 @@ Json layout_of(const plan::Settings& settings, const plan::Plan& plan, const std
           {"dtype", name_of(plan.dtype)},
           {"optimizer", {{"name", optimizer}}},
           {"train", {{"seed", seed}, {"seq_len", settings.batch.seq}, {"global_batch_size", settings.global_batch()}}},
-          {"units", unit_facts(plan, model::build_gpt(settings.model, settings.batch))},
+          {"units", unit_facts(plan, model::build(settings.model, settings.batch))},
           {"partial_steps", partial_facts(settings.partial)},
           {"state_bytes", state_facts(plan)}};
 }

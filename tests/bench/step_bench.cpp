@@ -86,11 +86,9 @@ void run(int argc, char** argv) {
   }
   communicator->barrier();
   if (communicator->rank() != 0) return;
-  const auto& m = settings.model;
   const double tokens = static_cast<double>(settings.batch.batch * settings.batch.seq);
-  const double flops = (6.0 * static_cast<double>(rank.plan().parameters) +
-                        12.0 * static_cast<double>(m.layers * m.width * settings.batch.seq)) *
-                       tokens;
+  const double flops =
+      model::model_flops_per_token(settings.model, rank.plan().parameters, settings.batch.seq) * tokens;
   const double step_s = trace::median(plain), rate = flops / step_s, peak = trace::median(rates);
   fmt::print("{} parameters, {} ranks x 1 thread, {} tokens a rank\n", count_text(rank.plan().parameters),
              communicator->size(), tokens);
