@@ -84,6 +84,7 @@ Machine generic_machine(int cores) {
   machine.network_latency_s = assume(5e-6, "an InfiniBand-class network");
   machine.network_bytes_per_s = assume(12.5e9, "100 Gbit/s into a node");
   machine.network_core_s_per_byte = assume(0, "the network card moves the bytes");
+  machine.network_beside_compute = assume(1, "the network card moves the bytes");
   return machine;
 }
 

@@ -62,8 +62,8 @@ struct Machine {
   Quantity process_shared_bytes;  ///< resident programs and libraries, which the ranks of a node share
   Quantity network_latency_s;     ///< of a message to another node
   Quantity network_bytes_per_s;   ///< into a node, from others
-  Quantity
-      network_core_s_per_byte;  ///< time of a core that a rank spends on a byte it receives, what it sends included
+  Quantity network_core_s_per_byte;  ///< of a core that compute loses by a byte its rank receives, its sends included
+  Quantity network_beside_compute;   ///< rate of transfers while their rank computes, over their rate alone
 };
 
 /// Without a file: rounded rates of one core of a current server processor; every number is marked "assumed".

@@ -39,7 +39,8 @@ constexpr std::array quantities{NamedQuantity{"kernel_floor_s", &Machine::kernel
                                 NamedQuantity{"process_shared_bytes", &Machine::process_shared_bytes},
                                 NamedQuantity{"network_latency_s", &Machine::network_latency_s},
                                 NamedQuantity{"network_bytes_per_s", &Machine::network_bytes_per_s},
-                                NamedQuantity{"network_core_s_per_byte", &Machine::network_core_s_per_byte}};
+                                NamedQuantity{"network_core_s_per_byte", &Machine::network_core_s_per_byte},
+                                NamedQuantity{"network_beside_compute", &Machine::network_beside_compute}};
 
 /// A value of the file and the way to it, for messages.
 class Node {

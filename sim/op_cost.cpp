@@ -70,9 +70,11 @@ Demand OpCost::collective(const plan::Op& op) {
   const double busy_s = time.on_node_s * std::min(1.0, cores_per_rank());
   const double seconds = std::max(busy_s + time.network_s, machine_.kernel_floor_s.value);
   const double core_s = busy_s + received * machine_.network_core_s_per_byte.value;
+  const double beside_s = busy_s + time.network_s / machine_.network_beside_compute.value;
   return {.duration_ns = nanoseconds(seconds),
           .core = time.network_s > 0 ? std::min(1.0, core_s / seconds) : 1.0,
-          .link = std::min(1.0, time.network_s / seconds)};
+          .link = std::min(1.0, time.network_s / seconds),
+          .beside_compute = std::min(1.0, seconds / beside_s)};
 }
 
 }  // namespace foreshard::sim

@@ -26,7 +26,8 @@ class OpCost {
   /// on another lane one thread; other ranks of the node keep other cores busy. Where a rank has less than a core, the
   /// measured time of a collective includes the waiting for the others' turns, so it is scaled by that part: it takes
   /// the measured time when it runs alone. Across nodes a collective fills the network for part of its time, and keeps
-  /// a core busy for what it copies, adds, sends and receives.
+  /// a core busy for what it copies, adds, sends and receives; beside compute its thread must wait for the core again
+  /// and again, so transfers are slower than alone.
   Demand operator()(const plan::Op& op);
 
   /// This rank's part of its node: cores / ranks.

@@ -84,6 +84,7 @@ void VirtualExecutor::run_from_now(LaneState& lane) {
   lane.core = {part(demand.core), demand.threads};
   lane.link = {part(demand.link), 1};
   lane.memory = {part(demand.memory), 1};
+  lane.beside = std::max<std::int64_t>(1, part(demand.beside_compute));
   lane.held_sms = demand.held_sms;
   lane.blocks = demand.blocks;
 }
@@ -92,7 +93,8 @@ std::int64_t VirtualExecutor::level_of(std::int64_t capacity, Need LaneState::*n
   std::array<Need, plan::lane_count> needs;
   std::size_t count = 0;
   for (const LaneState& lane : lanes_)
-    if (lane.state == State::running) needs[count++] = lane.*need;
+    if (lane.state == State::running)
+      needs[count++] = {(lane.*need).amount * speed_beside(lane) / one, (lane.*need).count};
   return fair_level(capacity, std::span(needs).first(count));
 }
 
@@ -101,6 +103,11 @@ std::int64_t VirtualExecutor::held_sms() const {
   for (const LaneState& lane : lanes_)
     if (lane.state == State::running) held += lane.held_sms;
   return held;
+}
+
+std::int64_t VirtualExecutor::speed_beside(const LaneState& lane) const {
+  const LaneState& compute = lanes_[static_cast<std::size_t>(plan::Lane::compute)];
+  return compute.state == State::running && &compute != &lane ? lane.beside : one;
 }
 
 std::int64_t VirtualExecutor::wave_speed(const LaneState& lane, std::int64_t held) const {
@@ -114,7 +121,8 @@ void VirtualExecutor::set_speeds() {
   const std::int64_t memory = level_of(one, &LaneState::memory), held = held_sms();
   for (LaneState& lane : lanes_)
     lane.speed = std::min({speed_at(core, lane.core.amount), speed_at(link, lane.link.amount),
-                           speed_at(memory, lane.memory.amount), std::max<std::int64_t>(1, wave_speed(lane, held))});
+                           speed_at(memory, lane.memory.amount), speed_beside(lane),
+                           std::max<std::int64_t>(1, wave_speed(lane, held))});
 }
 
 std::int64_t VirtualExecutor::time_to_next() const {

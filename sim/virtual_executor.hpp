@@ -14,11 +14,12 @@ namespace foreshard::sim {
 struct Demand {
   std::int64_t duration_ns = 1;  ///< with all its threads running; at least 1
   int threads = 1;
-  double core = 1;          ///< part of a core that each of its threads keeps busy
-  double link = 0;          ///< part of its node's share of the network that it fills
-  double memory = 0;        ///< part of the device's memory bandwidth that it fills
-  int held_sms = 0;         ///< SMs that its blocks keep while it runs, as collectives on GPUs do
-  std::int64_t blocks = 0;  ///< that run in waves over the SMs which others do not hold; 0: SMs do not limit it
+  double core = 1;            ///< part of a core that each of its threads keeps busy
+  double link = 0;            ///< part of its node's share of the network that it fills
+  double beside_compute = 1;  ///< its speed while the compute lane runs an op, at most
+  double memory = 0;          ///< part of the device's memory bandwidth that it fills
+  int held_sms = 0;           ///< SMs that its blocks keep while it runs, as collectives on GPUs do
+  std::int64_t blocks = 0;    ///< that run in waves over the SMs which others do not hold; 0: SMs do not limit it
 };
 using Estimate = std::function<Demand(const plan::Op&)>;
 
@@ -77,6 +78,7 @@ class VirtualExecutor final : public exec::Executor {
     std::int64_t work = 0;      ///< left of the running op, in nanoseconds · 2^16
     std::int64_t speed = 0;     ///< of the running op, · 2^16
     Need core, link, memory;    ///< of the running op, · 2^16
+    std::int64_t beside = 0;    ///< its highest speed beside compute, · 2^16
     std::int64_t held_sms = 0, blocks = 0;
   };
 
@@ -87,6 +89,7 @@ class VirtualExecutor final : public exec::Executor {
   void run_from_now(LaneState& lane);
   std::int64_t level_of(std::int64_t capacity, Need LaneState::*need) const;
   std::int64_t held_sms() const;
+  std::int64_t speed_beside(const LaneState& lane) const;
   std::int64_t wave_speed(const LaneState& lane, std::int64_t held) const;
   void set_speeds();
   std::int64_t time_to_next() const;

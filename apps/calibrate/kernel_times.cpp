@@ -12,6 +12,7 @@
 #include "apps/calibrate/process.hpp"
 #include "apps/calibrate/samples.hpp"
 #include "apps/calibrate/workout.hpp"
+#include "base/clock.hpp"
 #include "base/process_memory.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "trace/writer.hpp"
@@ -216,6 +217,19 @@ void measure_handovers(sim::Machine& machine, int ranks) {
   if (ranks == 1) machine.handover_alone_s = {typical(handovers.next), source};
   if (ranks > 1) machine.handover_next_s = {typical(handovers.next), source};
   if (ranks > 1) machine.handover_wake_s = {typical(handovers.wake), source};
+}
+
+double train_while(const std::function<bool()>& more, int threads) {
+  std::int64_t steps = 0, start_ns = 0, end_ns = 0;
+  run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
+    Trainee trainee(workouts(true).back(), communicator, threads);
+    trainee.step();
+    start_ns = now_ns();
+    do trainee.step(), ++steps;
+    while (more());
+    end_ns = now_ns();
+  });
+  return 1e-9 * static_cast<double>(end_ns - start_ns) / static_cast<double>(steps);
 }
 
 void measure_process(sim::Machine& machine) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "comm/communicator.hpp"
@@ -13,6 +14,10 @@ void measure_kernels(sim::Machine& machine, int busy_cores, bool quick);
 /// Collective over all ranks of an MPI job: measures the kernels of the update again, on rank 0, where ranks share
 /// memory with each other: its pages are smaller than a lone rank's, and these kernels feel it.
 void measure_update(sim::Machine& machine, int ranks);
+
+/// Trains a lone rank on a team of `threads` while there is `more` to do, at least two steps. Returns what a step took
+/// in the mean, the first apart, in seconds.
+double train_while(const std::function<bool()>& more, int threads);
 
 /// Runs one workout on a team of all cores: sets the team's efficiency.
 void measure_team(sim::Machine& machine);

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <future>
 #include <numeric>
 
+#include "apps/calibrate/kernel_times.hpp"
 #include "apps/calibrate/process.hpp"
 #include "apps/calibrate/samples.hpp"
 #include "base/clock.hpp"
@@ -24,23 +27,33 @@ std::vector<int> up_to(int count) {
   return numbers;
 }
 
-/// What one gather takes.
-struct Cost {
-  double seconds = 0, core_seconds = 0;
-};
-
-/// Of gathers in a row; the typical one of several rounds.
-Cost cost_of(comm::Group& group, std::byte* whole, std::int64_t shard_bytes, int rounds) {
-  std::vector<double> seconds, core_seconds;
+/// Seconds of one of several gathers in a row; the typical one of several rounds.
+double seconds_of(comm::Group& group, std::byte* whole, std::int64_t shard_bytes, int rounds) {
+  std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
     const std::int64_t start_ns = now_ns();
-    const double core_start_s = core_seconds_of_process();
     for (int i = 0; i < gathers; ++i)
       group.all_gather(whole + group.index() * shard_bytes, whole, shard_bytes / size_bytes(DType::f32), DType::f32);
     seconds.push_back(1e-9 * static_cast<double>(now_ns() - start_ns) / gathers);
-    core_seconds.push_back((core_seconds_of_process() - core_start_s) / gathers);
   }
-  return {typical(seconds), typical(core_seconds)};
+  return typical(seconds);
+}
+
+/// What gathers take beside compute, and what compute loses meanwhile: part of its speed.
+struct Together {
+  double seconds = 0, lost = 0;
+};
+
+/// Gathers in a row while this rank computes on `threads` threads, as every other does.
+Together together(comm::Group& group, std::byte* whole, std::int64_t shard_bytes, int rounds, int threads) {
+  int steps = 0;
+  const double alone_s = train_while([&] { return ++steps < 2 * rounds; }, threads);
+  std::atomic<bool> done = false;
+  std::future<double> step_s =
+      std::async(std::launch::async, [&] { return train_while([&] { return !done; }, threads); });
+  const double seconds = seconds_of(group, whole, shard_bytes, rounds);
+  done = true;
+  return {seconds, std::max(0.0, 1 - alone_s / step_s.get())};
 }
 
 }  // namespace
@@ -64,13 +77,16 @@ void measure_network(sim::Machine& machine, comm::Communicator& world, bool quic
   std::byte* const whole = world.arena(shard_bytes * world.size()).data();
   const auto group = world.group(up_to(world.size()));
   const int rounds = quick ? 5 : 15;
-  const Cost small = cost_of(*group, whole, smallest_bytes, rounds);
-  const Cost large = cost_of(*group, whole, shard_bytes, rounds);
+  const double small = seconds_of(*group, whole, smallest_bytes, rounds);
+  const double large = seconds_of(*group, whole, shard_bytes, rounds);
+  const int threads = std::max(1, machine.cores / world.node_size());
+  const Together busy = together(*group, whole, shard_bytes, rounds, threads);
   const double received = elsewhere * static_cast<double>(shard_bytes);
   const std::string source = fmt::format("measured in gathers of {} ranks on {} nodes", world.size(), nodes);
-  machine.network_latency_s = {small.seconds / std::ceil(std::log2(nodes)), source};
-  machine.network_bytes_per_s = {received * world.node_size() / (large.seconds - small.seconds), source};
-  machine.network_core_s_per_byte = {large.core_seconds / received, source};
+  machine.network_latency_s = {small / std::ceil(std::log2(nodes)), source};
+  machine.network_bytes_per_s = {received * world.node_size() / (large - small), source};
+  machine.network_beside_compute = {std::min(1.0, large / busy.seconds), source + ", and again beside compute"};
+  machine.network_core_s_per_byte = {busy.lost * threads * busy.seconds / received, source + " beside compute"};
 }
 
 }  // namespace foreshard::calibrate

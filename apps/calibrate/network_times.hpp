@@ -12,8 +12,8 @@ std::vector<int> ranks_of_this_node(comm::Communicator& world);
 
 /// Collective over all ranks, which are on several nodes: gathers among them, as a training does, and sets what the
 /// network takes on rank 0: the latency of the smallest gather, divided by log2(nodes); the rate at which bytes come
-/// into a node in gathers of training's size, one after the other; and the time of a core that a rank spends on each
-/// byte. Allocates the communicator's arena.
+/// into a node in gathers of training's size, one after the other; which part of that rate is left where every rank
+/// computes besides; and the time of a core that compute loses then by each byte. Allocates the communicator's arena.
 void measure_network(sim::Machine& machine, comm::Communicator& world, bool quick);
 
 }  // namespace foreshard::calibrate

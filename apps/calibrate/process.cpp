@@ -26,12 +26,6 @@ std::string today() {
 
 int online_cores() { return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)); }
 
-double core_seconds_of_process() {
-  std::timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
-}
-
 void use_all_cores() {
   cpu_set_t all;
   CPU_ZERO(&all);

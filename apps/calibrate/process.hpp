@@ -3,10 +3,9 @@
 
 namespace foreshard::calibrate {
 
-std::string processor_name();      ///< the model name of /proc/cpuinfo, or "unknown processor"
-std::string today();               ///< ISO 8601
-int online_cores();                ///< of this machine, whatever this process is bound to
-double core_seconds_of_process();  ///< that its threads used so far, the system's work for them included
+std::string processor_name();  ///< the model name of /proc/cpuinfo, or "unknown processor"
+std::string today();           ///< ISO 8601
+int online_cores();            ///< of this machine, whatever this process is bound to
 
 /// Lets this thread, and those it starts, run on all cores, whatever a launcher bound it to.
 void use_all_cores();

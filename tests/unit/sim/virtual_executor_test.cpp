@@ -116,6 +116,24 @@ std::vector<Span> spans_with(const plan::Plan& plan, double cores, const Demand&
   return sorted_spans(recorder.take());
 }
 
+// A gather of 100 at half speed beside compute of 100: half of it is done when compute ends, the rest runs alone.
+TEST(VirtualExecutor, TransfersAreSlowerBesideCompute) {
+  HandMadePlan made;
+  made.op(Lane::compute, 100);
+  made.op(Lane::gather, 100);
+  EXPECT_EQ(spans_with(made.finish(), 2, {.core = 0, .beside_compute = 0.5}), (std::vector<Span>{{0, 100}, {0, 150}}));
+}
+
+// It would keep half a core busy alone, a quarter at half speed. So 75 of compute are done at 100, when half of the
+// gather is; its other half runs at half speed until compute ends at 100 + 100/3.
+TEST(VirtualExecutor, SlowTransfersNeedLessOfACore) {
+  HandMadePlan made;
+  made.op(Lane::compute, 100);
+  made.op(Lane::gather, 100);
+  const auto spans = spans_with(made.finish(), 1, {.core = 0.5, .beside_compute = 0.5});
+  EXPECT_EQ(spans, (std::vector<Span>{{0, 134}, {0, 167}}));
+}
+
 // A quarter of the core for the gather while it lasts: of compute 75 are done at 100, the remaining 25 run alone.
 TEST(VirtualExecutor, AnOpThatNeedsLittleOfACoreLeavesTheRest) {
   HandMadePlan made;
