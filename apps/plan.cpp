@@ -90,10 +90,10 @@ std::string cluster_of(const Config& config) {
   return cluster;
 }
 
-void print_prediction(const Config& config, int argc, char** argv, const plan::Plan& plan) {
+void print_prediction(const Config& config, int argc, char** argv, const plan::Plan& plan, const model::Source& model) {
   const std::string cluster = cluster_of(config);
   const sim::Machine machine = cluster.empty() ? machine_of(config) : sim::Machine{};
-  const sim::Subject subject{plan, machine, layout_of(config, machine)};
+  const sim::Subject subject{plan, machine, layout_of(config, machine), model};
   const sim::Prediction prediction = cluster.empty() ? sim::predict(plan, machine, subject.layout)
                                                      : sim::predict_on_gpus(plan, sim::read_cluster(cluster));
   write_trace(config, argc, argv, prediction, plan);
@@ -146,10 +146,12 @@ int run(int argc, char** argv) {
   config.parse(argc, argv);
   if (answered(config)) return 0;
   const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
+  for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
   const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
   if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
   if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
-  if (!config.get<bool>("order") && !config.get<bool>("print-plan")) print_prediction(config, argc, argv, plan);
+  if (!config.get<bool>("order") && !config.get<bool>("print-plan"))
+    print_prediction(config, argc, argv, plan, settings.model_source);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "model/source.hpp"
 #include "sim/predict.hpp"
 
 namespace foreshard::sim {
@@ -10,6 +11,7 @@ struct Subject {
   const plan::Plan& plan;
   const Machine& machine;
   Layout layout;
+  model::Source model{};  ///< shown where it says where the model came from
 };
 
 /// For people: memory by class, step time by lane, exposed communication, TFLOPS, and which numbers are assumed.

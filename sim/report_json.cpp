@@ -43,6 +43,10 @@ Json peak_place(const Prediction& prediction, const plan::Plan& plan) {
           {"time_s", 1e-9 * static_cast<double>(prediction.peak.time_ns)}};
 }
 
+Json json_of(const model::Source& model) {
+  return {{"family", model.family}, {"source", model.from}, {"notes", model.notes}};
+}
+
 Json json_of(const Machine& machine, const Layout& layout) {
   return {{"name", machine.name},
           {"date", machine.date},
@@ -56,6 +60,7 @@ Json json_of(const Machine& machine, const Layout& layout) {
 std::string report_json(const Prediction& prediction, const Subject& subject) {
   const plan::Plan& plan = subject.plan;
   Json json{{"schema", 1},
+            {"model", json_of(subject.model)},
             {"parameters", plan.parameters},
             {"world_size", plan.mesh.world_size()},
             {"shard_degree", plan.mesh.shard_degree()},

@@ -13,9 +13,14 @@ std::string machine_line(const Subject& subject) {
                      subject.layout.threads == 1 ? "thread" : "threads");
 }
 
+std::string model_line(const model::Source& model) {
+  return model.from.empty() ? "" : fmt::format("model {} of {}\n", model.family, model.from);
+}
+
 std::string header(const Prediction& prediction, const Subject& subject) {
   const plan::Plan& plan = subject.plan;
-  return fmt::format("{} parameters on {} ranks, shard degree {}, {} tokens a step\n{}\n", count_text(plan.parameters),
+  return model_line(subject.model) +
+         fmt::format("{} parameters on {} ranks, shard degree {}, {} tokens a step\n{}\n", count_text(plan.parameters),
                      plan.mesh.world_size(), plan.mesh.shard_degree(),
                      count_text(plan.micro_batch_tokens * plan.micro_batches * plan.mesh.world_size()),
                      prediction.gpu ? gpu_header(prediction) : machine_line(subject));

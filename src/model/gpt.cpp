@@ -10,8 +10,6 @@
 namespace foreshard::model {
 namespace {
 
-constexpr float layer_norm_epsilon = 1e-5F;  // GPT-2's
-
 class GptBuilder : GraphBuilder {
  public:
   GptBuilder(const GptConfig& config, const BatchShape& shape, DType dtype)
@@ -45,7 +43,7 @@ class GptBuilder : GraphBuilder {
     const TensorId bias = parameter(name + ".bias", {c_.width}, {});
     const TensorId y = activation(rows() * c_.width), mean = activation(rows()), rstd = activation(rows());
     op(name, OpKind::layer_norm, {.rows = rows(), .cols = c_.width}, {x, gain, bias}, {y, mean, rstd},
-       layer_norm_epsilon);
+       static_cast<float>(c_.norm_epsilon));
     return y;
   }
 

@@ -16,6 +16,7 @@ struct GptConfig {
   std::int64_t ffn_width = 0;  ///< 0 means 4 × width
   bool tied_head = true;
   double dropout = 0;
+  double norm_epsilon = 1e-5;
 };
 
 /// Names that `gpt_preset` knows: gpt2, gpt2-medium, gpt2-large, gpt2-xl, byte-tiny, byte-small, byte-medium.

@@ -14,8 +14,15 @@ Graph build_of(const GptConfig& c, const BatchShape& shape, DType dtype) { retur
 
 Graph build_of(const LlamaConfig& c, const BatchShape& shape, DType dtype) { return build_llama(c, shape, dtype); }
 
-std::int64_t attention_width(const LlamaConfig& c) { return c.heads * c.width_of_head(); }
+/// As large as 64 bits allow where sizes make no sense, which `problems_of` says.
+std::int64_t attention_width(const LlamaConfig& c) {
+  std::int64_t width = 0;
+  return __builtin_mul_overflow(c.heads, c.width_of_head(), &width) ? INT64_MAX : width;
+}
 std::int64_t attention_width(const GptConfig& c) { return c.width; }
+
+std::string_view family_name(const GptConfig&) { return "gpt"; }
+std::string_view family_name(const LlamaConfig&) { return "llama"; }
 
 using Facts = std::vector<std::pair<std::string_view, std::variant<bool, std::int64_t>>>;
 
@@ -49,6 +56,10 @@ Config preset(std::string_view name) {
   throw InputError(ExitCode::usage,
                    fmt::format("model.preset: no preset '{}'{}; known: {}", name,
                                near.empty() ? "" : fmt::format(", did you mean '{}'?", near), fmt::join(names, ", ")));
+}
+
+std::string_view family_of(const Config& config) {
+  return std::visit([](const auto& c) { return family_name(c); }, config);
 }
 
 std::vector<std::string> problems_of(const Config& config, const BatchShape& shape) {

@@ -21,6 +21,9 @@ std::vector<std::string_view> presets();
 /// The configuration of a preset. Throws InputError, with the nearest name, for one that does not exist.
 Config preset(std::string_view name);
 
+/// What users call the family: "gpt" or "llama".
+std::string_view family_of(const Config& config);
+
 /// Everything wrong with a configuration, one sentence each; empty when it can be built.
 std::vector<std::string> problems_of(const Config& config, const BatchShape& shape);
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "plan/settings_model.hpp"
 #include "plan/settings_offload.hpp"
 #include "plan/settings_optimizer.hpp"
 #include "plan/settings_parallel.hpp"
@@ -14,48 +17,6 @@
 namespace foreshard::plan {
 
 namespace {
-
-void override_size(const Config& config, std::string_view key, std::int64_t& size) {
-  if (const auto value = config.get<std::int64_t>(key); value != 0) size = value;
-}
-
-template <class Family>
-void override_sizes(const Config& config, Family& model) {
-  override_size(config, "model.layers", model.layers);
-  override_size(config, "model.width", model.width);
-  override_size(config, "model.heads", model.heads);
-  override_size(config, "model.vocab_size", model.vocab_size);
-  override_size(config, "model.max_seq_len", model.max_seq_len);
-  override_size(config, "model.ffn_width", model.ffn_width);
-  const auto tied = config.get<std::string>("model.tied_head");
-  if (tied != "preset") model.tied_head = tied == "true";
-}
-
-void override_rest(const Config& config, model::LlamaConfig& model, Problems& problems) {
-  override_size(config, "model.kv_heads", model.kv_heads);
-  if (config.get<double>("model.dropout") > 0)
-    problems.push_back("model.dropout is set, but models of Llama's family have no dropout: leave it out");
-}
-
-void override_rest(const Config& config, model::GptConfig& model, Problems& problems) {
-  if (config.get<std::int64_t>("model.kv_heads") > 0)
-    problems.push_back(
-        "model.kv_heads is set, but in models of GPT's family every head has keys and values of its own: "
-        "leave it out, or begin with a preset of Llama's family");
-
-  model.dropout = config.get<double>("model.dropout");
-}
-
-model::Config read_model(const Config& config, Problems& problems) {
-  model::Config model;
-  try {
-    model = model::preset(config.get<std::string>("model.preset"));
-  } catch (const InputError& error) {
-    problems.push_back(error.what());
-  }
-  std::visit([&](auto& family) { override_sizes(config, family), override_rest(config, family, problems); }, model);
-  return model;
-}
 
 /// Sequences and tokens of a step are counted in 64 bits, with room to add them up over steps.
 constexpr std::int64_t most_tokens = std::int64_t{1} << 50;
@@ -90,18 +51,7 @@ int read_micro_batches(const Config& config, std::int64_t local, int ranks, Prob
 }  // namespace
 
 void add_plan_keys(Config& config) {
-  const KeyDetails size{.min = 0};
-  config.add("model.preset", "gpt2", fmt::format("model to begin with: {}", fmt::join(model::presets(), ", ")));
-  config.add("model.layers", 0, "transformer blocks; 0 = the preset's", size);
-  config.add("model.width", 0, "width of the residual stream; 0 = the preset's", size);
-  config.add("model.heads", 0, "attention heads; 0 = the preset's", size);
-  config.add("model.kv_heads", 0, "heads of keys and values (Llama's family); 0 = the preset's", size);
-  config.add("model.vocab_size", 0, "rows of the token table; 0 = the preset's", size);
-  config.add("model.max_seq_len", 0, "longest sequence; 0 = the preset's", size);
-  config.add("model.ffn_width", 0, "width of the feed-forward layer; 0 = the preset's", size);
-  config.add("model.tied_head", "preset", "the head shares the token table", {.choices = {"preset", "true", "false"}});
-  config.add("model.dropout", 0.0, "drop probability", {.min = 0, .max = 1});
-
+  add_model_keys(config);
   config.add("train.seq_len", 0, "length of a sequence; 0 = model.max_seq_len", {.unit = "tokens", .min = 0});
   config.add("train.local_batch_size", 1, "sequences of one micro-batch on one rank", {.unit = "sequences", .min = 1});
   config.add("train.global_batch_size", 0, "sequences of one step on all ranks; 0 = one micro-batch each",
@@ -119,11 +69,10 @@ Settings read_settings(const Config& config, int world_size) {
   Problems problems;
   if (world_size < 1) throw InputError(ExitCode::usage, fmt::format("{} ranks: expected at least 1", world_size));
   Settings settings;
-  settings.model = read_model(config, problems);
+  std::tie(settings.model, settings.model_source) = read_model(config, problems);
   settings.batch = {config.get<std::int64_t>("train.local_batch_size"), model::dimensions(settings.model).max_seq_len};
-  override_size(config, "train.seq_len", settings.batch.seq);
-  for (std::string& problem : model::problems_of(settings.model, settings.batch))
-    problems.push_back(std::move(problem));
+  if (const auto seq = config.get<std::int64_t>("train.seq_len"); seq > 0) settings.batch.seq = seq;
+  check_model(settings.model, settings.batch, settings.model_source, problems);
   Parallel parallel = read_parallel(config, world_size, problems);
   settings.mesh = parallel.mesh;
   settings.schedule = std::move(parallel.schedule);

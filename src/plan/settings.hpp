@@ -3,6 +3,7 @@
 
 #include "base/config.hpp"
 #include "model/model.hpp"
+#include "model/source.hpp"
 #include "plan/build.hpp"
 
 namespace foreshard::plan {
@@ -10,6 +11,7 @@ namespace foreshard::plan {
 /// What a plan is built from, as the user asked for it.
 struct Settings {
   model::Config model;
+  model::Source model_source;  ///< notes are to be shown to the user
   model::BatchShape batch;  ///< one micro-batch of one rank
   Mesh mesh;
   ScheduleOptions schedule;  ///< micro_batches included

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "model/hf_config_families.hpp"
+
+namespace foreshard::model {
+namespace {
+
+constexpr double rope_theta = 10000;  // default_theta of transformers' configurations
+
+template <std::size_t n>
+using Names = std::array<std::string_view, n>;
+
+void expect_activation(HfConfigFile& file, std::initializer_list<std::string_view> computed) {
+  const auto given = file.text(hf::activation);
+  if (!given || std::ranges::find(computed, *given) != computed.end()) return;
+  for (const std::string_view key : hf::activation)
+    if (file.has(key) && !file.null(key))
+      return file.refuse(key, fmt::format("{}: no other is computed", fmt::join(computed, " or ")));
+}
+
+void refuse_flag(HfConfigFile& file, std::string_view key) {
+  const Names<1> name{key};
+  if (file.boolean(name).value_or(false)) file.refuse(key, "false: a decoder alone is what is planned");
+}
+
+void read_sizes(HfConfigFile& file, const hf::Decoder& keys, auto& c) {
+  c.width = file.size(keys.width);
+  c.layers = file.size(keys.layers);
+  c.heads = file.size(keys.heads);
+  c.vocab_size = file.size(keys.vocab_size);
+  c.max_seq_len = file.size(keys.positions);
+  c.norm_epsilon = file.positive(hf::norm_epsilon, keys.norm_epsilon_key, keys.norm_epsilon);
+  c.tied_head = file.boolean(hf::tied_head, keys.tied_head);
+  refuse_flag(file, "is_encoder_decoder");
+  refuse_flag(file, "add_cross_attention");
+}
+
+void note_dropout(HfConfigFile& file, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    file.mark(key);
+    if (const std::string value = file.shown(key);
+        value != "missing" && value != "null" && value != "0.0" && value != "0")
+      file.note(fmt::format("{} {} is not taken over: model.dropout says what is dropped", key, value));
+  }
+}
+
+std::int64_t read_kv_heads(HfConfigFile& file, const hf::Decoder& keys, std::int64_t heads) {
+  if (const auto given = file.integer(hf::kv_heads)) return *given;
+  const std::int64_t absent = file.null(hf::kv_heads.front()) ? keys.null_kv_heads : keys.kv_heads;
+  file.assume(hf::kv_heads.front(),
+              absent > 0 ? fmt::format("{}", absent) : fmt::format("as many as heads, {}", heads));
+  return absent > 0 ? absent : heads;
+}
+
+std::int64_t read_head_width(HfConfigFile& file, std::int64_t width, std::int64_t heads) {
+  if (const auto given = file.integer(hf::head_width)) return *given;
+  file.assume(hf::head_width.front(), fmt::format("{}/{} = {}", width, heads, width / heads));
+  return 0;
+}
+
+/// Older files have `rope_theta` and `rope_scaling`, newer ones both in `rope_parameters`.
+double read_rope(HfConfigFile& file) {
+  constexpr Names<1> theta{"rope_theta"};
+  constexpr Names<2> type{"rope_type", "type"};
+  HfConfigFile scaling = file.object("rope_scaling"), parameters = file.object("rope_parameters");
+  const auto outer = file.positive(theta), inner = parameters.positive(theta);
+  if (outer && inner && *outer != *inner)
+    file.problem(
+        fmt::format("rope_theta is {}, but rope_parameters.rope_theta is {}: remove one of the two", *outer, *inner));
+  for (HfConfigFile* rope : {&scaling, &parameters})
+    if (const auto name = rope->text(type); name && *name != "default")
+      file.note(fmt::format("rotary positions of the type {} are computed as plain ones: this changes no size or time",
+                            *name));
+  file.take("rope_scaling", scaling), file.take("rope_parameters", parameters);
+  if (!outer && !inner) file.assume(theta.front(), fmt::format("{:g}", rope_theta));
+  return outer.value_or(inner.value_or(rope_theta));
+}
+
+LlamaConfig read_llama_shape(HfConfigFile& file, const hf::Decoder& keys) {
+  LlamaConfig c;
+  read_sizes(file, keys, c);
+  c.ffn_width = file.size(keys.ffn_width);
+  c.head_width = read_head_width(file, c.width, c.heads);
+  if (c.head_width * c.heads == c.width) c.head_width = 0;
+  c.kv_heads = read_kv_heads(file, keys, c.heads);
+  if (c.kv_heads == c.heads) c.kv_heads = 0;
+  c.rope_theta = read_rope(file);
+  expect_activation(file, {"silu", "swish"});
+  note_dropout(file, {"attention_dropout"});
+  return c;
+}
+
+void note_window(HfConfigFile& file, std::int64_t window) {
+  file.note(
+      fmt::format("sliding_window {} is not modelled: attention is planned over whole sequences, which is more "
+                  "where train.seq_len is longer",
+                  window));
+}
+
+}  // namespace
+
+GptConfig read_gpt2(HfConfigFile& file) {
+  GptConfig c;
+  read_sizes(file, hf::gpt2, c);
+  const std::int64_t ffn = file.size(hf::gpt2.ffn_width, 4 * c.width, fmt::format("4·{} = ", c.width));
+  c.ffn_width = ffn == 4 * c.width ? 0 : ffn;
+  expect_activation(file, {"gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh"});
+  note_dropout(file, {"resid_pdrop", "embd_pdrop", "attn_pdrop"});
+  return c;
+}
+
+LlamaConfig read_llama(HfConfigFile& file) {
+  LlamaConfig c = read_llama_shape(file, hf::llama);
+  c.qkv_bias = c.output_bias = file.boolean(Names<1>{"attention_bias"}, false);
+  c.ffn_bias = file.boolean(Names<1>{"mlp_bias"}, false);
+  return c;
+}
+
+LlamaConfig read_mistral(HfConfigFile& file) {
+  constexpr Names<1> window{"sliding_window"};
+  const LlamaConfig c = read_llama_shape(file, hf::mistral);
+  if (const auto given = file.integer(window)) {
+    note_window(file, *given);
+  } else if (!file.has(window.front())) {
+    note_window(file, 4096);
+  }
+  return c;
+}
+
+LlamaConfig read_qwen2(HfConfigFile& file) {
+  LlamaConfig c = read_llama_shape(file, hf::qwen2);
+  c.qkv_bias = true;
+  const bool windowed = file.boolean(Names<1>{"use_sliding_window"}).value_or(false);
+  if (windowed) note_window(file, file.integer(Names<1>{"sliding_window"}).value_or(4096));
+  return c;
+}
+
+}  // namespace foreshard::model

@@ -1,0 +1,184 @@
+#include "model/hf_config_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+
+namespace foreshard::model {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_bytes = std::size_t{16} << 20;  // they have a few kB
+constexpr int deepest = 32;
+/// Products of two sizes stay far within 64 bits.
+constexpr std::int64_t largest = INT32_MAX;
+constexpr std::size_t shown_length = 60;
+
+[[noreturn]] void refuse_file(const std::string& origin, std::string_view what) {
+  throw InputError(ExitCode::bad_input, fmt::format("model.config: {}: {}\n  expected: the config.json of a Hugging "
+                                                    "Face model, or the folder that it is in",
+                                                    origin, what));
+}
+
+std::string path_of_file(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  return (std::filesystem::path(path) / "config.json").string();
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text(most_bytes + 1, '\0');
+  if (!in) refuse_file(path, "cannot be read");
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) refuse_file(path, "cannot be read");
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > most_bytes) refuse_file(path, "larger than 16 MiB");
+  return text;
+}
+
+std::string shortened(std::string text) {
+  if (text.size() <= shown_length) return text;
+  std::size_t end = shown_length;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;  // within a character
+  return text.substr(0, end) + "…";
+}
+
+std::string text_of(const Json& value) { return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+
+bool is_whole(const Json& value, std::int64_t least) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{largest}) return false;
+  return value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= largest;
+}
+
+bool is_positive(const Json& value) {
+  return value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() > 0;
+}
+
+}  // namespace
+
+HfConfigFile HfConfigFile::open(const std::string& path) {
+  const std::string file = path_of_file(path);
+  return parse(content_of(file), file);
+}
+
+HfConfigFile HfConfigFile::parse(std::string_view text, std::string origin) {
+  const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
+    if (depth > deepest) refuse_file(origin, fmt::format("nested more than {} deep", deepest));
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, shallow);
+    if (!json.is_object()) refuse_file(origin, fmt::format("{} is not an object", text_of(json)));
+    return {std::move(json), std::move(origin)};
+  } catch (const Json::exception& error) {
+    refuse_file(origin, fmt::format("not JSON, or cut short ({})", shortened(error.what())));
+  }
+}
+
+std::optional<std::string> HfConfigFile::find(hf::Spellings spellings) {
+  std::optional<std::string> found;
+  for (const std::string_view spelling : spellings) {
+    mark(spelling);
+    if (!has(spelling) || null(spelling)) continue;
+    if (!found) {
+      found = spelling;
+    } else if (json_.at(*found) != json_.at(std::string(spelling))) {
+      problem(fmt::format("{} is {}, but {}, another name of the same, is {}: remove one of the two", *found,
+                          shown(*found), spelling, shown(spelling)));
+    }
+  }
+  return found;
+}
+
+std::optional<std::int64_t> HfConfigFile::integer(hf::Spellings spellings, std::int64_t least) {
+  const auto key = find(spellings);
+  if (!key) return {};
+  if (is_whole(json_.at(*key), least)) return json_.at(*key).get<std::int64_t>();
+  refuse(*key, fmt::format("a whole number from {} to {}", least, largest));
+  return {};
+}
+
+std::optional<double> HfConfigFile::positive(hf::Spellings spellings) {
+  const auto key = find(spellings);
+  if (!key) return {};
+  if (is_positive(json_.at(*key))) return json_.at(*key).get<double>();
+  refuse(*key, "a number above 0");
+  return {};
+}
+
+std::optional<bool> HfConfigFile::boolean(hf::Spellings spellings) {
+  const auto key = find(spellings);
+  if (!key) return {};
+  if (json_.at(*key).is_boolean()) return json_.at(*key).get<bool>();
+  refuse(*key, "true or false");
+  return {};
+}
+
+std::optional<std::string> HfConfigFile::text(hf::Spellings spellings) {
+  const auto key = find(spellings);
+  if (!key) return {};
+  if (json_.at(*key).is_string()) return json_.at(*key).get<std::string>();
+  refuse(*key, "text");
+  return {};
+}
+
+std::int64_t HfConfigFile::size(const hf::Size& key) { return size(key, key.absent, ""); }
+
+std::int64_t HfConfigFile::size(const hf::Size& key, std::int64_t absent, std::string_view because) {
+  if (const auto given = integer(key.spellings)) return *given;
+  assume(key.own, fmt::format("{}{}", because, absent));
+  return absent;
+}
+
+double HfConfigFile::positive(hf::Spellings spellings, std::string_view own, double absent) {
+  if (const auto given = positive(spellings)) return *given;
+  assume(own, fmt::format("{:g}", absent));
+  return absent;
+}
+
+bool HfConfigFile::boolean(hf::Spellings spellings, bool absent) {
+  if (const auto given = boolean(spellings)) return *given;
+  assume(spellings.front(), absent ? "true" : "false");
+  return absent;
+}
+
+HfConfigFile HfConfigFile::object(std::string_view key) {
+  mark(key);
+  HfConfigFile inner(Json::object(), origin_);
+  if (!has(key) || null(key)) return inner;
+  const Json& value = json_.at(std::string(key));
+  if (value.is_object()) {
+    inner.json_ = value;
+  } else {
+    refuse(key, "an object");
+  }
+  return inner;
+}
+
+void HfConfigFile::take(std::string_view key, const HfConfigFile& inner) {
+  for (const std::string& text : inner.notes_) note(fmt::format("{}: {}", key, text));
+  for (const std::string& text : inner.problems_) problem(fmt::format("{}: {}", key, text));
+}
+
+std::string HfConfigFile::shown(std::string_view key) const {
+  return has(key) ? text_of(json_.at(std::string(key))) : "missing";
+}
+
+void HfConfigFile::refuse(std::string_view key, std::string_view expected) {
+  problem(fmt::format("{} is {}, expected {}", key, shown(key), expected));
+}
+
+std::vector<std::string> HfConfigFile::unused() const {
+  std::vector<std::string> keys;
+  for (const auto& item : json_.items())
+    if (!read_.contains(item.key())) keys.push_back(shortened(item.key()));
+  return keys;
+}
+
+}  // namespace foreshard::model

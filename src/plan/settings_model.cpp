@@ -1,0 +1,125 @@
+#include "plan/settings_model.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "model/hf_config.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+/// Lets keys replace what a model begins with, and remembers what was replaced.
+class Overrides {
+ public:
+  Overrides(const Config& config, model::Source& source, Problems& problems)
+      : config_(config), source_(source), problems_(problems) {}
+
+  template <class Family>
+  void sizes(Family& model) {
+    size("model.layers", model.layers);
+    size("model.width", model.width);
+    size("model.heads", model.heads);
+    size("model.vocab_size", model.vocab_size);
+    size("model.max_seq_len", model.max_seq_len);
+    size("model.ffn_width", model.ffn_width);
+    const auto tied = config_.get<std::string>("model.tied_head");
+    if (tied != "preset") replace("model.tied_head", model.tied_head, tied == "true");
+  }
+
+  void rest(model::LlamaConfig& model) {
+    size("model.kv_heads", model.kv_heads);
+    if (config_.get<double>("model.dropout") > 0)
+      problems_.push_back("model.dropout is set, but models of Llama's family have no dropout: leave it out");
+  }
+
+  void rest(model::GptConfig& model) {
+    if (config_.get<std::int64_t>("model.kv_heads") > 0)
+      problems_.push_back(
+          "model.kv_heads is set, but in models of GPT's family every head has keys and values of its own: "
+          "leave it out, or begin with a preset of Llama's family");
+    model.dropout = config_.get<double>("model.dropout");
+  }
+
+ private:
+  void size(std::string_view key, std::int64_t& size) {
+    if (const auto value = config_.get<std::int64_t>(key); value != 0) replace(key, size, value);
+  }
+
+  template <class Value>
+  void replace(std::string_view key, Value& value, Value by) {
+    if (value != by)
+      source_.notes.push_back(
+          fmt::format("{} = {} (from {}) replaces {}", key, by, config_.origin(key), text_of(value)));
+    value = by;
+  }
+
+  static std::string text_of(bool value) { return value ? "true" : "false"; }
+  static std::string text_of(std::int64_t size) { return size > 0 ? fmt::format("{}", size) : "what other sizes give"; }
+
+  const Config& config_;
+  model::Source& source_;
+  Problems& problems_;
+};
+
+std::pair<model::Config, model::Source> begin_with(const Config& config) {
+  const auto path = config.get<std::string>("model.config"), preset = config.get<std::string>("model.preset");
+  if (path.empty()) {
+    const model::Config model = model::preset(preset);
+    return {model, {std::string(model::family_of(model)), "preset " + preset, {}}};
+  }
+  if (!config.is_default("model.preset"))
+    throw InputError(ExitCode::usage,
+                     fmt::format("model.config = {} and model.preset = {} are both set: a plan is of one model; remove "
+                                 "one of the two",
+                                 path, preset));
+  model::HfModel model = model::read_hf_config(path);
+  return {model.config, std::move(model.source)};
+}
+
+}  // namespace
+
+void add_model_keys(Config& config) {
+  const KeyDetails size{.min = 0};
+  config.add("model.preset", "gpt2", fmt::format("model to begin with: {}", fmt::join(model::presets(), ", ")));
+  config.add("model.config", "",
+             fmt::format("or the config.json of a Hugging Face model, or its folder; families: {}",
+                         fmt::join(model::hf_model_types(), ", ")));
+  config.add("model.layers", 0, "transformer blocks; 0 = the preset's or the configuration's", size);
+  config.add("model.width", 0, "width of the residual stream; 0 = the preset's", size);
+  config.add("model.heads", 0, "attention heads; 0 = the preset's", size);
+  config.add("model.kv_heads", 0, "heads of keys and values (Llama's family); 0 = the preset's", size);
+  config.add("model.vocab_size", 0, "rows of the token table; 0 = the preset's", size);
+  config.add("model.max_seq_len", 0, "longest sequence; 0 = the preset's", size);
+  config.add("model.ffn_width", 0, "width of the feed-forward layer; 0 = the preset's", size);
+  config.add("model.tied_head", "preset", "the head shares the token table", {.choices = {"preset", "true", "false"}});
+  config.add("model.dropout", 0.0, "drop probability", {.min = 0, .max = 1});
+}
+
+std::pair<model::Config, model::Source> read_model(const Config& config, Problems& problems) {
+  std::pair<model::Config, model::Source> read;
+  auto& [model, source] = read;
+  try {
+    read = begin_with(config);
+  } catch (const InputError& error) {
+    if (error.code() != ExitCode::usage) throw;
+    problems.push_back(error.what());
+  }
+  const bool from_file = !config.get<std::string>("model.config").empty();
+  Overrides overrides(config, source, problems);
+  std::visit([&](auto& family) { overrides.sizes(family), overrides.rest(family); }, model);
+  if (!from_file) source.notes.clear();
+  if (from_file && config.get<std::int64_t>("train.seq_len") == 0)
+    source.notes.push_back(
+        fmt::format("train.seq_len not given: {}, the model's longest", model::dimensions(model).max_seq_len));
+  return read;
+}
+
+void check_model(const model::Config& model, const model::BatchShape& batch, const model::Source& source,
+                 Problems& problems) {
+  std::vector<std::string> found = model::problems_of(model, batch);
+  if (!found.empty() && !source.from.empty() && !source.from.starts_with("preset "))
+    found.back() += fmt::format(" (sizes that no key gives are those of {})", source.from);
+  problems.insert(problems.end(), found.begin(), found.end());
+}
+
+}  // namespace foreshard::plan

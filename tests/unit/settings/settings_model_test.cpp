@@ -1,0 +1,94 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "plan/plan.hpp"
+#include "plan/settings.hpp"
+
+namespace foreshard::plan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string folder = FORESHARD_DATA_DIR "/configs/";
+
+Settings settings_of(std::vector<std::string> words) {
+  Config config("foreshard-test");
+  add_plan_keys(config);
+  std::vector<const char*> arguments{"foreshard-test"};
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  config.parse(static_cast<int>(arguments.size()), arguments.data());
+  return read_settings(config, 2);
+}
+
+Settings settings_of_file(const std::string& name, std::vector<std::string> words = {}) {
+  words.push_back("--model.config=" + folder + name);
+  return settings_of(std::move(words));
+}
+
+std::uint64_t hash_of(const Settings& settings) {
+  return hash_of(build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule));
+}
+
+TEST(SettingsModel, AFilesPlanIsThatOfThePresetOfEqualSizes) {
+  EXPECT_EQ(hash_of(settings_of_file("gpt2.json")), hash_of(settings_of({"--model.preset=gpt2"})));
+  EXPECT_EQ(hash_of(settings_of_file("byte-llama-tiny.json")),
+            hash_of(settings_of({"--model.preset=byte-llama-tiny"})));
+  EXPECT_NE(hash_of(settings_of_file("byte-llama-tiny.json", {"--model.layers=3"})),
+            hash_of(settings_of({"--model.preset=byte-llama-tiny"})));
+}
+
+TEST(SettingsModel, KeysReplaceTheFilesSizesAndSaySo) {
+  const Settings settings = settings_of_file(
+      "gpt2.json", {"--model.layers=3", "--model.heads=12", "--model.ffn_width=100", "--model.tied_head=false"});
+  EXPECT_EQ(model::dimensions(settings.model).layers, 3);
+  EXPECT_THAT(settings.model_source.notes,
+              AllOf(Contains("model.layers = 3 (from flag) replaces 12"), Not(Contains(HasSubstr("model.heads"))),
+                    Contains("model.ffn_width = 100 (from flag) replaces what other sizes give"),
+                    Contains("model.tied_head = false (from flag) replaces true")));
+}
+
+TEST(SettingsModel, ReportsWhereItCameFrom) {
+  EXPECT_EQ(settings_of_file("mistral-7b.json").model_source.family, "mistral");
+  EXPECT_EQ(settings_of_file("mistral-7b.json").model_source.from, folder + "mistral-7b.json");
+  const Settings preset = settings_of({"--model.preset=llama3-8b", "--model.layers=3", "--train.seq_len=64"});
+  EXPECT_EQ(preset.model_source.family, "llama");
+  EXPECT_EQ(preset.model_source.from, "preset llama3-8b");
+  EXPECT_THAT(preset.model_source.notes, IsEmpty());
+}
+
+TEST(SettingsModel, TheLongestSequenceIsAssumedAndNoted) {
+  EXPECT_EQ(settings_of_file("llama-3-8b.json").batch.seq, 8192);
+  EXPECT_THAT(settings_of_file("llama-3-8b.json").model_source.notes,
+              Contains("train.seq_len not given: 8192, the model's longest"));
+  EXPECT_THAT(settings_of_file("llama-3-8b.json", {"--train.seq_len=64"}).model_source.notes,
+              Not(Contains(HasSubstr("train.seq_len"))));
+}
+
+std::string problems_of(std::vector<std::string> words) {
+  try {
+    settings_of(std::move(words));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SettingsModel, WhatDoesNotFitIsNamedWithTheFile) {
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--train.seq_len=2000"}),
+              AllOf(HasSubstr("train.seq_len is 2000"), HasSubstr("gpt2.json")));
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--model.heads=7"}),
+              HasSubstr("model.heads is 7"));
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--model.preset=gpt2-xl"}),
+              AllOf(HasSubstr("both set"), HasSubstr("gpt2-xl")));
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "none.json"}), HasSubstr("none.json: cannot be read"));
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "llama-3-8b.json", "--model.heads=9223372036854775807"}),
+              HasSubstr("model.heads"));
+}
+
+}  // namespace
+}  // namespace foreshard::plan
