@@ -63,7 +63,29 @@ GpuOpCost::GpuOpCost(const plan::Plan& plan, const Cluster& cluster, const cost:
       profile_(profile),
       compute_factor_(compute_factor) {}
 
+GpuOpCost::Key GpuOpCost::key_of(const plan::Op& op) const {
+  const bool moves = op.group != plan::GroupKind::none;
+  return {op.kind,
+          op.group,
+          type_of(plan_, op),
+          op.sizes,
+          op.cost.read_bytes,
+          op.cost.written_bytes,
+          moves ? plan::payload_bytes(plan_, op) : 0};
+}
+
+std::size_t GpuOpCost::KeyHash::operator()(const Key& key) const {
+  return hash_of(key.sizes, static_cast<std::uint64_t>(key.kind) * 256 + static_cast<std::uint64_t>(key.dtype) * 16 +
+                                static_cast<std::uint64_t>(key.group));
+}
+
 Demand GpuOpCost::operator()(const plan::Op& op) {
+  const Key key = key_of(op);
+  const auto found = known_.find(key);
+  return found != known_.end() ? found->second : known_.emplace(key, estimate(op)).first->second;
+}
+
+Demand GpuOpCost::estimate(const plan::Op& op) {
   if (op.group != plan::GroupKind::none) return collective(op);
   if (is_copy(op.kind)) return copy(op);
   const Kernel found = kernel(op);

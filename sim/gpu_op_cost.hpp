@@ -1,6 +1,7 @@
 #pragma once
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "plan/plan.hpp"
 #include "sim/cluster.hpp"
@@ -12,7 +13,7 @@
 namespace foreshard::sim {
 
 /// The demands of a plan's ops on a cluster of GPUs, by our own runtime: kernels in a full queue, f32 products without
-/// tf32, optimizers that read and write their state once.
+/// tf32, optimizers that read and write their state once. Equal ops are looked up once.
 class GpuOpCost {
  public:
   /// All must outlive this. `compute_factor` lengthens what is computed (cost/stragglers.hpp).
@@ -26,11 +27,25 @@ class GpuOpCost {
   const std::set<std::string>& sources() const { return sources_; }
 
  private:
+  struct Key {
+    OpKind kind;
+    plan::GroupKind group;
+    DType dtype;
+    Sizes sizes;
+    double read_bytes, written_bytes;
+    std::int64_t payload_bytes;  ///< of a collective
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
   struct Kernel {
     double seconds = 0, memory_s = 0;
     std::int64_t blocks = 0;
   };
 
+  Key key_of(const plan::Op& op) const;
+  Demand estimate(const plan::Op& op);
   Kernel kernel(const plan::Op& op);
   Kernel product(const plan::Op& op);
   Kernel attention(const plan::Op& op);
@@ -45,6 +60,7 @@ class GpuOpCost {
   cost::GpuRates gpu_;
   const cost::GpuProfile& profile_;
   double compute_factor_;
+  std::unordered_map<Key, Demand, KeyHash> known_;
   std::set<std::string> sources_;
 };
 

@@ -28,13 +28,16 @@ DType type_of(const plan::Plan& plan, const plan::Op& op) {
   return found == operands.end() ? plan.dtype : found->dtype;
 }
 
-std::size_t OpCost::KeyHash::operator()(const Key& key) const {
-  const Sizes& s = key.sizes;
-  std::uint64_t state = static_cast<std::uint64_t>(key.kind) * 256 + static_cast<std::uint64_t>(key.dtype) * 16 +
-                        static_cast<std::uint64_t>(key.group) * 2 + key.accumulate;
+std::size_t hash_of(const Sizes& s, std::uint64_t rest) {
+  std::uint64_t state = rest;
   for (const std::int64_t size : {s.rows, s.cols, s.inner, s.batch, s.seq, s.heads})
     state = (state ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15ULL, state ^= state >> 32;
   return state;
+}
+
+std::size_t OpCost::KeyHash::operator()(const Key& key) const {
+  return hash_of(key.sizes, static_cast<std::uint64_t>(key.kind) * 256 + static_cast<std::uint64_t>(key.dtype) * 16 +
+                                static_cast<std::uint64_t>(key.group) * 2 + key.accumulate);
 }
 
 OpCost::OpCost(const plan::Plan& plan, const Machine& machine, const Layout& layout)

@@ -60,6 +60,9 @@ class OpCost {
   std::set<std::string> sources_;
 };
 
+/// For tables of ops by their sizes and `rest`.
+std::size_t hash_of(const Sizes& sizes, std::uint64_t rest);
+
 /// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
 cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node);
 

@@ -8,6 +8,7 @@ namespace {
 void live_always(Lifetime& life) {
   life.birth.fill(0);
   life.death.fill(Lifetime::never);
+  life.compute_end = Lifetime::never;
   life.compute_only = false;
 }
 
@@ -69,6 +70,24 @@ bool touches_transient(const Plan& plan, const Segment& segment) {
   return false;
 }
 
+std::vector<OpId> compute_ops(const Plan& plan, const Segment& segment) {
+  std::vector<OpId> ops;
+  for (std::uint32_t i = segment.first_op; i < segment.first_op + segment.op_count; ++i)
+    if (plan.ops[i].lane == Lane::compute) ops.push_back({i});
+  return ops;
+}
+
+/// What has ended when a compute op starts only grows along that lane.
+void set_compute_end(Lifetime& life, const std::vector<OpId>& compute, const Order& order, int instance) {
+  if (life.compute_only) {
+    life.compute_end = life.death[0];
+    return;
+  }
+  const auto first_after =
+      std::ranges::partition_point(compute, [&](OpId op) { return !covers(order.start(op, instance), life.death); });
+  if (first_after != compute.end()) life.compute_end = order.start(*first_after, instance)[0];
+}
+
 std::vector<std::optional<Lifetime>> lives_within(const Plan& plan, const Segment& segment, const Order& order,
                                                   int instance) {
   std::vector<std::optional<Lifetime>> lives(plan.buffers.size());
@@ -84,6 +103,9 @@ std::vector<std::optional<Lifetime>> lives_within(const Plan& plan, const Segmen
       life->compute_only &= op.lane == Lane::compute;
     }
   }
+  const std::vector<OpId> compute = compute_ops(plan, segment);
+  for (auto& life : lives)
+    if (life) set_compute_end(*life, compute, order, instance);
   return lives;
 }
 

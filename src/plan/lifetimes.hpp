@@ -15,7 +15,8 @@ struct Lifetime {
   std::int64_t size_bytes = 0;
   OpId first_op;
   Clock birth{}, death{};
-  bool compute_only = true;  ///< only the compute lane touches it
+  bool compute_only = true;           ///< only the compute lane touches it
+  std::uint32_t compute_end = never;  ///< a compute op starts after its death if that many ops of its lane have ended
 
   static constexpr std::uint32_t never = UINT32_MAX;
   bool always() const { return death[0] == never; }
@@ -23,7 +24,7 @@ struct Lifetime {
 
 /// True unless, in every timing that the waits permit, one buffer is dead before the other is born.
 inline bool conflict(const Lifetime& a, const Lifetime& b) {
-  if (a.compute_only && b.compute_only) return a.death[0] > b.birth[0] && b.death[0] > a.birth[0];
+  if (a.compute_only || b.compute_only) return a.compute_end > b.birth[0] && b.compute_end > a.birth[0];
   return !covers(b.birth, a.death) && !covers(a.birth, b.death);
 }
 

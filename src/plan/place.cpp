@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "plan/best_fit.hpp"
 #include "plan/build.hpp"
 #include "plan/lifetimes.hpp"
 
@@ -43,36 +44,6 @@ class BorderConflicts {
   std::vector<std::vector<BufferId>> partners_;  // by buffer
 };
 
-/// Best fit: each buffer goes into the smallest gap, between the placed buffers it conflicts with, that holds it;
-/// largest first.
-class BestFit {
- public:
-  explicit BestFit(std::int64_t bottom) : bottom_(bottom) {}
-
-  template <class Conflicts>
-  std::int64_t place(const Lifetime& life, const Conflicts& conflicts) {
-    std::int64_t best = -1, best_gap = INT64_MAX, free_from = bottom_;
-    for (const Placed& placed : placed_) {
-      if (!conflicts(*placed.life, life)) continue;
-      const std::int64_t gap = placed.offset - free_from;
-      if (gap >= life.size_bytes && gap < best_gap) best_gap = gap, best = free_from;
-      free_from = std::max(free_from, placed.offset + placed.life->size_bytes);
-    }
-    const std::int64_t offset = best >= 0 ? best : free_from;
-    const auto position = std::ranges::upper_bound(placed_, offset, {}, &Placed::offset);
-    placed_.insert(position, {offset, &life});
-    return offset;
-  }
-
- private:
-  struct Placed {
-    std::int64_t offset;
-    const Lifetime* life;
-  };
-  std::int64_t bottom_;
-  std::vector<Placed> placed_;  // by offset
-};
-
 /// When buffers live, in every segment that differs in it.
 class Lives {
  public:
@@ -88,6 +59,9 @@ class Lives {
       return x && y && plan::conflict(*x, *y);
     });
   }
+
+  /// One covering segment says all, so that a buffer has one lifetime.
+  bool single() const { return of_segment_.size() == 1; }
 
   /// One of each buffer's lifetimes, the largest buffers first; of equals, the one that is born first.
   std::vector<const Lifetime*> by_size() const {
@@ -126,7 +100,7 @@ void place(Plan& plan) {
     Buffer& buffer = plan.buffers[life->buffer.value];
     FORESHARD_EXPECT(buffer.space == Space::device, "a buffer in host memory is not persistent");
     std::int64_t& offset = buffer.offset_bytes;
-    offset = fit.place(*life, conflicts);
+    offset = fit.place(*life, lives.single() && !border, conflicts);
     top = std::max(top, offset + life->size_bytes);
   }
   plan.arena_bytes = top;
