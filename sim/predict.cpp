@@ -70,12 +70,6 @@ std::int64_t process_bytes(const Machine& machine, int ranks_per_node) {
 const Quantity context_bytes{0.47 * (1 << 30), "published: CUDA context on A100 0.47 GiB (stas00/ml-engineering)"};
 const Quantity communicator_bytes{688.0 * (1 << 20), "published: a communicator 688 MiB (NVIDIA/nccl issue 964)"};
 
-/// Gather, reduce and, where there are replicas, replicate have communicators of their own.
-std::int64_t device_bytes_besides(const plan::Mesh& mesh) {
-  const int communicators = (mesh.shard_degree() > 1 ? 2 : 0) + (mesh.replicas > 1 ? 1 : 0);
-  return std::llround(context_bytes.value + communicators * communicator_bytes.value);
-}
-
 OnGpu on_gpu(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProfile& profile) {
   const Device& device = cluster.device;
   const bool half = std::ranges::any_of(plan.units, [](const auto& unit) { return size_bytes(unit.gathered) == 2; });
@@ -90,6 +84,11 @@ OnGpu on_gpu(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProf
 }
 
 }  // namespace
+
+std::int64_t device_bytes_besides(const plan::Mesh& mesh) {
+  const int communicators = (mesh.shard_degree() > 1 ? 2 : 0) + (mesh.replicas > 1 ? 1 : 0);
+  return std::llround(context_bytes.value + communicators * communicator_bytes.value);
+}
 
 int ranks_per_node(const Machine& machine, int world_size) {
   int most = machine.cores;

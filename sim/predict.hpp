@@ -55,6 +55,10 @@ int ranks_per_node(const Machine& machine, int world_size);
 /// causal mask.
 double model_flops(const plan::Plan& plan);
 
+/// What a GPU's memory holds besides the plan's arena: a context, and a communicator for each kind of group with
+/// several members: gather and reduce where parameters are sharded, replicate where there are replicas.
+std::int64_t device_bytes_besides(const plan::Mesh& mesh);
+
 /// Simulates one steady step of `plan` on `machine`.
 Prediction predict(const plan::Plan& plan, const Machine& machine, const Layout& layout);
 

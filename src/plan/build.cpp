@@ -19,15 +19,23 @@ ScheduleOptions with_overrides(const ScheduleOptions& options, const model::Grap
 
 }  // namespace
 
-Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
-  expect_supported(mesh, options);
+model::Graph build_training_graph(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   const model::Graph wrapped = wrap(forward, options.wrap);
-  const ScheduleOptions resolved = with_overrides(options, wrapped);
-  const model::Graph used = set_types(leave_out(wrapped, options.left_out), mesh, resolved);
-  const model::Graph graph = lower(recompute(differentiate(used), options.recompute));
-  Plan plan = schedule(graph, shard(graph, mesh.shard_degree()), mesh, resolved);
+  const model::Graph used = set_types(leave_out(wrapped, options.left_out), mesh, options);
+  return lower(recompute(differentiate(used), options.recompute));
+}
+
+Plan build_plan_of(const model::Graph& training, const Mesh& mesh, const ScheduleOptions& options) {
+  expect_supported(mesh, options);
+  const ScheduleOptions resolved = with_overrides(options, training);
+  Plan plan = schedule(training, shard(training, mesh.shard_degree()), mesh, resolved);
   place(plan);
   return plan;
+}
+
+Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
+  expect_supported(mesh, options);
+  return build_plan_of(build_training_graph(forward, mesh, options), mesh, options);
 }
 
 Plan build_evaluation_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {

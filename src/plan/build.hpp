@@ -83,6 +83,13 @@ Plan schedule_evaluation(const model::Graph& forward, std::vector<FlatParameter>
                          const ScheduleOptions& options);
 void place(Plan& plan);
 
+/// The passes before sharding. The result depends on the mesh only in whether there is more than one rank, and not on
+/// how gathers, reductions and updates are scheduled or offloaded: plans that differ in nothing else share it.
+model::Graph build_training_graph(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options);
+
+/// The passes from sharding on, of such a graph.
+Plan build_plan_of(const model::Graph& training, const Mesh& mesh, const ScheduleOptions& options);
+
 /// All passes: the training plan of a forward graph.
 Plan build_plan(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options);
 

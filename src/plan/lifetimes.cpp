@@ -12,12 +12,17 @@ void live_always(Lifetime& life) {
   life.compute_only = false;
 }
 
-/// Buffers whose first use in the segment reads or adds hold what an earlier micro-batch left there.
-bool first_use_reads(const Plan& plan, const Segment& segment, BufferId buffer) {
+/// By buffer, whether its first use in the segment reads or adds: it holds what an earlier micro-batch left there.
+std::vector<bool> first_uses_that_read(const Plan& plan, const Segment& segment) {
+  std::vector<bool> reads(plan.buffers.size()), used(plan.buffers.size());
   for (const Op& op : plan.ops_of(segment))
-    for (const Operand& operand : std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count))
-      if (operand.buffer == buffer) return !operand.written || op.accumulate;
-  return false;
+    for (const Operand& operand :
+         std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count)) {
+      if (!operand.present() || used[operand.buffer.value]) continue;
+      used[operand.buffer.value] = true;
+      reads[operand.buffer.value] = !operand.written || op.accumulate;
+    }
+  return reads;
 }
 
 /// Nothing else is carried from one micro-batch to the next.
@@ -28,9 +33,9 @@ bool may_be_kept(MemoryClass memory) {
 void keep_across_micro_batches(const Plan& plan, std::vector<std::optional<Lifetime>>& lives) {
   const auto last = std::ranges::find(plan.segments, Segment::Name::last, &Segment::name);
   if (last == plan.segments.end()) return;
+  const std::vector<bool> reads = first_uses_that_read(plan, *last);
   for (auto& life : lives)
-    if (life && may_be_kept(plan.buffers[life->buffer.value].memory) && first_use_reads(plan, *last, life->buffer))
-      live_always(*life);
+    if (life && may_be_kept(plan.buffers[life->buffer.value].memory) && reads[life->buffer.value]) live_always(*life);
 }
 
 void leave_out_kept(const Plan& plan, std::vector<std::optional<Lifetime>>& lives) {
