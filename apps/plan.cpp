@@ -14,6 +14,7 @@
 #include "plan/print.hpp"
 #include "plan/settings.hpp"
 #include "sim/network/collective_command.hpp"
+#include "sim/allocator/replay_command.hpp"
 #include "sim/predict.hpp"
 #include "sim/predicted_trace.hpp"
 #include "sim/report.hpp"
@@ -144,6 +145,7 @@ int validate(int argc, char** argv) {
 int run(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return validate(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "collective") == 0) return sim::network::collective_command(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "replay-memory") == 0) return sim::allocator::replay_memory(argc - 1, argv + 1);
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
