@@ -1,0 +1,115 @@
+"""Remakes data/paper_predictions.csv: calls foreshard-plan once for each line of data/paper_settings.csv.
+
+    python -m foreshard_analysis predict-paper --plan build/default/bin/foreshard-plan
+
+A line of the settings names a published point (figure, group, series, x), the model or command whose arguments stand
+in data/paper_models.csv, further arguments, which number of the answer to read ("gpu.utilization.hardware.…") and what
+to multiply it by to have the point's unit. A new line is all that a new prediction needs."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from foreshard_analysis.errors import bad_file
+from foreshard_analysis.paper import KEY, MODELS, OUT_OF_MEMORY, POINTS, SETTINGS, load_points, read_table
+
+SETTING_COLUMNS = [*KEY, "model", "arguments", "reads", "scale"]
+MODEL_COLUMNS = ["model", "arguments", "assumes"]
+COLLECTIVES = "NCCL's model"
+"""The runtime of a prediction that is not of a step."""
+TIMEOUT_S = 600
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point to predict, with all arguments of foreshard-plan."""
+
+    figure: str
+    group: str
+    series: str
+    x: str
+    arguments: tuple[str, ...]
+    reads: str
+    scale: float
+    unit: str
+    assumes: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    figure: str
+    group: str
+    series: str
+    x: str
+    value: str
+    unit: str
+    runtime: str
+    assumes: str
+    arguments: str
+
+
+class CannotPredict(Exception):
+    """foreshard-plan refused a setting; the message is its own."""
+
+
+def load_settings(settings: Path = SETTINGS, models: Path = MODELS, points: Path = POINTS) -> list[Setting]:
+    """Raises InputError for a line that names no published point, or a model that there is none of."""
+    known = {row["model"]: row for row in read_table(models, MODEL_COLUMNS).to_dict("records")}
+    units = load_points(points).set_index(KEY)["unit"].to_dict()
+    rows = read_table(settings, SETTING_COLUMNS).to_dict("records")
+    return [_setting(settings, row, known, units) for row in rows]
+
+
+def predict(plan: str | Path, setting: Setting) -> Prediction:
+    """Raises CannotPredict if foreshard-plan refuses, or answers without the number that is to be read."""
+    answer = _answer(plan, setting.arguments)
+    fits = answer.get("gpu", {}).get("fits", True)
+    value = f"{setting.scale * float(_read(answer, setting.reads)):.6g}" if fits else OUT_OF_MEMORY
+    runtime = answer.get("gpu", {}).get("runtime", COLLECTIVES)
+    point = {key: getattr(setting, key) for key in (*KEY, "unit", "assumes")}
+    return Prediction(**point, value=value, runtime=runtime, arguments=shlex.join(setting.arguments))
+
+
+def table_of(predictions: Sequence[Prediction]) -> str:
+    """As CSV."""
+    columns = list(Prediction.__dataclass_fields__)
+    return pd.DataFrame([asdict(row) for row in predictions], columns=columns).to_csv(index=False, lineterminator="\n")
+
+
+def _setting(path: Path, row: dict[str, str], models: dict[str, dict[str, str]], units: dict[tuple, str]) -> Setting:
+    point = (*(row[key] for key in KEY[:-1]), float(row["x"]))
+    if point not in units:
+        raise bad_file(path, f"names a point that is not published: {point}", f"{KEY} of a line of {POINTS.name}")
+    if row["model"] not in models:
+        raise bad_file(path, f"names the model {row['model']}", f"one of {', '.join(models)}")
+    model = models[row["model"]]
+    arguments = tuple(shlex.split(model["arguments"]) + shlex.split(row["arguments"]))
+    own = {key: row[key] for key in (*KEY, "reads")}
+    return Setting(**own, arguments=arguments, scale=float(row["scale"]), unit=units[point], assumes=model["assumes"])
+
+
+def _answer(plan: str | Path, arguments: Sequence[str]) -> dict[str, Any]:
+    result = subprocess.run(
+        [str(plan), *arguments, "--json"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if result.returncode != 0:
+        raise CannotPredict(result.stderr.strip() or f"exit code {result.returncode}")
+    try:
+        return json.loads(result.stdout)
+    except json.JSONDecodeError as error:
+        raise CannotPredict(f"its answer is not JSON: {error}") from error
+
+
+def _read(answer: Any, path: str) -> Any:
+    for key in path.split("."):
+        try:
+            answer = answer[int(key)] if isinstance(answer, list) else answer[key]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise CannotPredict(f"its answer has no {path}") from error
+    return answer

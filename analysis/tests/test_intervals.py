@@ -1,0 +1,29 @@
+"""Sets of moments, beside counting every nanosecond."""
+
+import numpy as np
+import pytest
+
+from foreshard_analysis.intervals import uncovered_length, union
+
+
+def moments(begins: np.ndarray, ends: np.ndarray) -> set[int]:
+    return {moment for begin, end in zip(begins, ends, strict=True) for moment in range(begin, end)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lengths_are_those_of_counting(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    a, b = (np.sort(random.integers(0, 60, (2, int(random.integers(0, 9)))), axis=0) for _ in range(2))
+    of_a, of_b = moments(*a), moments(*b)
+    assert union(*a).length == len(of_a)
+    assert uncovered_length(union(*a), union(*b)) == len(of_a - of_b)
+
+
+def test_touching_intervals_are_one() -> None:
+    one = union(np.array([5, 0, 3]), np.array([7, 3, 5]))
+    assert (one.begins.tolist(), one.ends.tolist()) == ([0], [7])
+
+
+def test_nothing_has_no_length() -> None:
+    nothing = union(np.empty(0, int), np.empty(0, int))
+    assert nothing.length == 0 and uncovered_length(nothing, union(np.array([1]), np.array([4]))) == 0

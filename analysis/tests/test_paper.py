@@ -1,0 +1,196 @@
+"""The paper's figures: that the tables agree with one another, and that what is drawn is what they hold."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from foreshard_analysis.errors import InputError
+from foreshard_analysis.figures.paper import NOT_YET, paper_figure
+from foreshard_analysis.paper import (
+    FIGURES,
+    KEY,
+    POINT_COLUMNS,
+    PREDICTION_COLUMNS,
+    joined,
+    load_points,
+    load_predictions,
+    mean_absolute_error,
+)
+from foreshard_analysis.paper_predictions import CannotPredict, load_settings, predict, table_of
+from foreshard_analysis.writing import inline_svg
+
+SPECS = {spec.key: spec for spec in FIGURES}
+
+
+def table(path: Path, columns: list[str], *rows: str) -> Path:
+    path.write_text("\n".join([",".join(columns), *rows]) + "\n")
+    return path
+
+
+def points_of(folder: Path, *rows: str):
+    return load_points(
+        table(folder / "points.csv", POINT_COLUMNS, *(f"{row},q,{end}" for row, end in map(_split, rows)))
+    )
+
+
+def predictions_of(folder: Path, *rows: str):
+    lines = (f"{row},{value},u,our runtime,eager,--x" for row, value in map(_split, rows))
+    return load_predictions(table(folder / "predictions.csv", PREDICTION_COLUMNS, *lines))
+
+
+def _split(row: str) -> tuple[str, str]:
+    """("7b,,batch 1,128", "170") of "7b,,batch 1,128=170"; of a point with the rest of its columns."""
+    key, value = row.split("=")
+    return key, value
+
+
+def _point(key: str, value: float | str) -> str:
+    return f"{key}={value},u,digitised,0.3,,somewhere"
+
+
+@pytest.fixture
+def two_series(tmp_path: Path):
+    keys = ["7b,,batch 1,128", "7b,,batch 1,256", "7b,,batch 2,128"]
+    points = points_of(tmp_path, *(_point(key, value) for key, value in zip(keys, (100, 200, 90), strict=True)))
+    predictions = predictions_of(tmp_path, "7b,,batch 1,128=110", "7b,,batch 1,256=150")
+    return points, predictions
+
+
+def test_every_point_belongs_to_a_figure_and_every_figure_has_points() -> None:
+    assert set(load_points()["figure"]) == set(SPECS)
+
+
+def test_no_point_is_published_twice() -> None:
+    assert not load_points().duplicated(KEY).any()
+
+
+def test_spot_values_of_the_paper() -> None:
+    points = load_points().set_index(KEY)
+    assert points.loc[("6a", "T5-11.3B", "full sharding", 11.3e9), "value"] == 148.48
+    assert points.loc[("6a", "T5-11.3B", "DDP", 11.3e9), "out_of_memory"]
+    assert points.loc[("7b", "", "batch 2", 128), "value"] == 90
+    assert points.loc[("8c", "batch 16", "reserved", 512), "value"] == 47
+
+
+def test_every_prediction_is_of_a_published_point_in_its_unit() -> None:
+    points, predictions = load_points().set_index(KEY), load_predictions().set_index(KEY)
+    assert (
+        len(predictions) > 0 and predictions.index.isin(points.index).all() and not predictions.index.duplicated().any()
+    )
+    assert (predictions["unit"] == points.loc[predictions.index, "unit"]).all()
+
+
+def test_the_committed_predictions_are_those_of_the_settings() -> None:
+    settings = [(s.figure, s.group, s.series, float(s.x)) for s in load_settings()]
+    assert sorted(load_predictions().set_index(KEY).index) == sorted(settings)
+
+
+def test_the_error_is_the_mean_over_points_with_a_prediction(two_series) -> None:
+    assert len(joined(*two_series)) == 2
+    assert mean_absolute_error(*two_series) == pytest.approx((0.1 + 0.25) / 2)
+
+
+def test_both_curves_are_drawn_and_what_is_missing_is_said(two_series) -> None:
+    figure = paper_figure(SPECS["7b"], *two_series)
+    (axes,) = figure.axes
+    drawn = {(line.get_marker(), tuple(line.get_ydata())) for line in axes.lines if len(line.get_ydata())}
+    assert {("o", (100, 200)), ("o", (90,)), ("x", (110, 150))} <= drawn
+    text = inline_svg(figure)
+    assert f"batch 2 ({NOT_YET})" in text and f"batch 1 ({NOT_YET})" not in text
+    assert "our runtime" in text and "eager" in text and "somewhere" in text
+
+
+def test_a_predicted_failure_is_said_not_drawn(tmp_path: Path, two_series) -> None:
+    predictions = predictions_of(tmp_path, "7b,,batch 1,128=out of memory")
+    assert "out of memory" in inline_svg(paper_figure(SPECS["7b"], two_series[0], predictions))
+
+
+@pytest.mark.parametrize("key", SPECS)
+def test_each_figure_says_so_without_predictions_and_not_with_one_of_each_point(key: str, tmp_path: Path) -> None:
+    points = load_points()
+    none = load_predictions().iloc[:0]
+    assert NOT_YET in inline_svg(paper_figure(SPECS[key], points, none))
+    own = points[(points["figure"] == key) & ~points["out_of_memory"]]
+    all_of_them = own.assign(runtime="ours", assumes="", arguments="")[[*PREDICTION_COLUMNS, "out_of_memory"]]
+    assert NOT_YET not in inline_svg(paper_figure(SPECS[key], points, all_of_them))
+
+
+def test_bars_stand_in_clusters_with_the_prediction_on_them(tmp_path: Path) -> None:
+    points = points_of(tmp_path, _point("6c,A,limit,2", 10), _point("6c,A,no limit,2", 30), _point("6c,B,limit,4", 20))
+    (axes,) = paper_figure(SPECS["6c"], points, predictions_of(tmp_path, "6c,B,limit,4=25")).axes
+    heights = [round(bar.get_height()) for bar in axes.patches]
+    assert heights == [10, 20, 30, 0]
+    marks = [value for line in axes.lines for value in line.get_ydata() if value == value]
+    assert marks == [25]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["A\n2 machines", "B\n4 machines"]
+
+
+@pytest.mark.parametrize(("text", "seen"), [("7b,,s,many=1", "many"), ("7b,,s,1=fast", "fast")])
+def test_what_is_not_a_number_is_named(tmp_path: Path, text: str, seen: str) -> None:
+    with pytest.raises(InputError, match=seen):
+        predictions_of(tmp_path, text)
+
+
+def test_tables_with_other_columns_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no column"):
+        load_predictions(table(tmp_path / "t.csv", ["figure", "value"], "7b,1"))
+    with pytest.raises(InputError, match="no such file"):
+        load_predictions(tmp_path / "none.csv")
+
+
+# What follows asks a script that stands for foreshard-plan.
+
+
+def stand_in(folder: Path, answer: str, code: int = 0) -> Path:
+    path = folder / "plan"
+    path.write_text(
+        f"#!/bin/sh\necho \"$@\" > {folder}/asked\ncat <<'END'\n{answer}\nEND\necho refused >&2\nexit {code}\n"
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def setting_of(folder: Path, reads: str, scale: float = 1):
+    points = folder / "points.csv"
+    table(points, POINT_COLUMNS, "7b,,batch 1,128,q,100,TFLOPS/GPU,digitised,0.3,,somewhere")
+    models = table(folder / "models.csv", ["model", "arguments", "assumes"], "big,--a=1 --b=2,eager")
+    columns = [*KEY, "model", "arguments", "reads", "scale"]
+    settings = table(folder / "settings.csv", columns, f"7b,,batch 1,128,big,--c=3,{reads},{scale}")
+    return load_settings(settings, models, points)[0]
+
+
+def test_a_setting_is_asked_with_all_its_arguments_and_read_at_its_place(tmp_path: Path) -> None:
+    answer = json.dumps({"gpu": {"fits": True, "runtime": "ours"}, "sizes": [{"time_s": 0.25}]})
+    made = predict(stand_in(tmp_path, answer), setting_of(tmp_path, "sizes.0.time_s", 1000))
+    assert (tmp_path / "asked").read_text().split() == ["--a=1", "--b=2", "--c=3", "--json"]
+    assert (made.value, made.unit, made.runtime, made.assumes) == ("250", "TFLOPS/GPU", "ours", "eager")
+    assert load_predictions(_saved(tmp_path, table_of([made])))["value"].tolist() == [250]
+
+
+def test_what_does_not_fit_is_out_of_memory(tmp_path: Path) -> None:
+    answer = json.dumps({"gpu": {"fits": False, "runtime": "ours"}, "speed": 3})
+    made = predict(stand_in(tmp_path, answer), setting_of(tmp_path, "speed"))
+    assert load_predictions(_saved(tmp_path, table_of([made])))["out_of_memory"].all()
+
+
+@pytest.mark.parametrize(("answer", "code", "seen"), [("{}", 2, "refused"), ("{}", 0, "no speed"), ("oops", 0, "JSON")])
+def test_what_cannot_be_predicted_is_said(tmp_path: Path, answer: str, code: int, seen: str) -> None:
+    with pytest.raises(CannotPredict, match=seen):
+        predict(stand_in(tmp_path, answer, code), setting_of(tmp_path, "speed"))
+
+
+def test_settings_of_no_published_point_or_model_are_refused(tmp_path: Path) -> None:
+    setting_of(tmp_path, "speed")
+    paths = [tmp_path / f"{name}.csv" for name in ("settings", "models", "points")]
+    text = paths[0].read_text()
+    for old, new, seen in (("128", "129", "not published"), (",big,", ",small,", "small")):
+        paths[0].write_text(text.replace(old, new))
+        with pytest.raises(InputError, match=seen):
+            load_settings(*paths)
+
+
+def _saved(folder: Path, text: str) -> Path:
+    (folder / "made.csv").write_text(text)
+    return folder / "made.csv"
