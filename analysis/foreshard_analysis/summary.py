@@ -1,6 +1,6 @@
 """The run in a few numbers: /summary and its collectives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pandas as pd
 
@@ -24,10 +24,7 @@ class Summary:
 
 def load_summary(trace: Trace) -> Summary:
     _expect_closed(trace)
-    seconds = ("step_time_s", "tflops_per_device", "exposed_comm_s")
-    counts = ("arena_bytes", "arena_touched_bytes", "host_arena_bytes", "rss_bytes", "base_rss_bytes")
-    values = {name: float(trace.value(f"summary/{name}")) for name in seconds}
-    return Summary(**values, **{name: int(trace.value(f"summary/{name}")) for name in counts})
+    return Summary(**{field.name: trace.value(f"summary/{field.name}") for field in fields(Summary)})
 
 
 def load_collectives(trace: Trace) -> pd.DataFrame:

@@ -85,8 +85,8 @@ class Trace:
             raise bad_file(self.path, f"columns of /{name} have {lengths} rows", "equally many; the file is damaged")
         return pd.DataFrame(data)
 
-    def value(self, name: str) -> float:
-        """A single value, e.g. "summary/step_time_s"."""
+    def value(self, name: str) -> Any:
+        """A single number, e.g. "summary/step_time_s"."""
         return self._dataset(name)[()].item()
 
     def attribute(self, group: str, name: str) -> Any:

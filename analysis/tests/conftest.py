@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,24 @@ def commands() -> Path:
     return Path(folder)
 
 
+Predict = Callable[..., Path]
+
+
 @pytest.fixture(scope="session")
-def predicted(commands: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("predicted") / "predicted.h5"
-    subprocess.run([commands / "foreshard-plan", *MODEL, "--parallel.world_size=2", f"--trace={path}"], check=True)
-    return path
+def predict(commands: Path, tmp_path_factory: pytest.TempPathFactory) -> Predict:
+    """Of further arguments of foreshard-plan, the trace that it writes."""
+
+    def trace_of(*arguments: str) -> Path:
+        path = tmp_path_factory.mktemp("predicted") / "predicted.h5"
+        subprocess.run([commands / "foreshard-plan", *MODEL, *arguments, f"--trace={path}"], check=True)
+        return path
+
+    return trace_of
+
+
+@pytest.fixture(scope="session")
+def predicted(predict: Predict) -> Path:
+    return predict("--parallel.world_size=2")
 
 
 @pytest.fixture(scope="session")
