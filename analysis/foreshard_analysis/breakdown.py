@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from foreshard_analysis.events import COMMUNICATION_LANES, COMPUTE, load_events, load_steps, phases, ranks
-from foreshard_analysis.intervals import uncovered_length, union
+from foreshard_analysis.intervals import Intervals, uncovered, union
 from foreshard_analysis.trace_file import Trace
 
 PARTS = ("forward", "backward", "exposed communication", "update", "idle")
@@ -13,9 +13,9 @@ SKIPPED_STEPS = 1
 STEP = ["step", "rank"]
 
 
-def exposed_ns(events: pd.DataFrame) -> int:
-    """Time in which a communication lane is busy and compute is idle. The events are of one rank."""
-    return uncovered_length(_busy(events, COMMUNICATION_LANES), _busy(events, (COMPUTE,)))
+def exposed(events: pd.DataFrame) -> Intervals:
+    """When a communication lane is busy and compute is idle. The events are of one rank."""
+    return uncovered(_busy(events, COMMUNICATION_LANES), _busy(events, (COMPUTE,)))
 
 
 def step_parts(trace: Trace) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def lane_seconds(trace: Trace) -> pd.Series:
     return typical(total) * 1e-9
 
 
-def _busy(events: pd.DataFrame, lanes: tuple[str, ...]):
+def _busy(events: pd.DataFrame, lanes: tuple[str, ...]) -> Intervals:
     own = events[events["lane"].isin(lanes)]
     return union(own["start_ns"].to_numpy(np.int64), own["end_ns"].to_numpy(np.int64))
 
@@ -64,5 +64,5 @@ def _parts_of_rank(events: pd.DataFrame, of_op: pd.Series) -> pd.DataFrame:
         index=STEP, columns="phase", values="duration_ns", aggfunc="sum", fill_value=0
     )
     parts = parts.reindex(columns=["forward", "backward", "update"], fill_value=0)
-    parts["exposed communication"] = events.groupby(STEP).apply(exposed_ns)
+    parts["exposed communication"] = events.groupby(STEP).apply(lambda step: exposed(step).length)
     return parts

@@ -104,7 +104,9 @@ def _predict_paper(options: argparse.Namespace) -> int:
 
 
 def _title(trace: Trace, rank: int, step: int) -> str:
-    return f"{trace.info.run_id} ({trace.info.kind}): step {step} of rank {rank} of {trace.info.world_size}"
+    info = trace.info
+    run = info.kind if info.run_id == info.kind else f"{info.run_id}, {info.kind}"
+    return f"{run}: step {step} of rank {rank} of {info.world_size}"
 
 
 def _out(options: argparse.Namespace, default: str) -> Path:

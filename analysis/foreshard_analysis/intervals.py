@@ -28,7 +28,14 @@ def union(begins: np.ndarray, ends: np.ndarray) -> Intervals:
     return Intervals(begins[opens], furthest[closes])
 
 
-def uncovered_length(intervals: Intervals, cover: Intervals) -> int:
-    """Length of `intervals` outside of `cover`: |A ∪ B| − |B|."""
-    both = union(np.append(intervals.begins, cover.begins), np.append(intervals.ends, cover.ends))
-    return both.length - cover.length
+def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
+    """The moments of `intervals` that do not lie in `cover`."""
+    edges = np.unique(np.concatenate([intervals.begins, intervals.ends, cover.begins, cover.ends]))
+    begins, ends = edges[:-1], edges[1:]
+    kept = _contain(intervals, begins) & ~_contain(cover, begins)
+    return union(begins[kept], ends[kept])
+
+
+def _contain(intervals: Intervals, moments: np.ndarray) -> np.ndarray:
+    begun, ended = (np.searchsorted(edges, moments, side="right") for edges in (intervals.begins, intervals.ends))
+    return begun > ended

@@ -11,7 +11,7 @@ from foreshard_analysis.events import spans
 from foreshard_analysis.figures.comparison import comparison_figure
 from foreshard_analysis.figures.memory import memory_figure, unit_of
 from foreshard_analysis.figures.scaling import scaling_figure
-from foreshard_analysis.figures.style import LANE_COLORS, PHASE_COLORS, time_unit
+from foreshard_analysis.figures.style import EXPOSED_COLOR, LANE_COLORS, PHASE_COLORS, time_unit
 from foreshard_analysis.figures.timeline import timeline_figure
 from foreshard_analysis.memory import step_memory
 from foreshard_analysis.scaling import ScalingPoint
@@ -22,7 +22,7 @@ from foreshard_analysis.writing import inline_svg
 def test_the_timeline_has_a_bar_for_each_op_where_it_ran(one_step: Path) -> None:
     with Trace(one_step) as trace:
         (axes,) = timeline_figure(spans(trace), "title").axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["compute", "gather", "reduce"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["compute", "gather", "reduce", "exposed"]
     bars = [
         (to_hex(bar.get_facecolor()[0]), *path.get_extents().intervalx)
         for bar in axes.collections
@@ -34,6 +34,8 @@ def test_the_timeline_has_a_bar_for_each_op_where_it_ran(one_step: Path) -> None
         (PHASE_COLORS["update"], 0.9, 1.0),
         (LANE_COLORS["gather"], 0.0, 0.1),
         (LANE_COLORS["reduce"], 0.65, 0.9),
+        (EXPOSED_COLOR, 0.0, 0.1),
+        (EXPOSED_COLOR, 0.7, 0.9),
     ]  # microseconds
     assert [(color, round(begin, 6), round(end, 6)) for color, begin, end in sorted(bars)] == sorted(expected)
 

@@ -3,20 +3,25 @@
 import numpy as np
 import pytest
 
-from foreshard_analysis.intervals import uncovered_length, union
+from foreshard_analysis.intervals import Intervals, uncovered, union
 
 
 def moments(begins: np.ndarray, ends: np.ndarray) -> set[int]:
     return {moment for begin, end in zip(begins, ends, strict=True) for moment in range(begin, end)}
 
 
+def moments_of(intervals: Intervals) -> set[int]:
+    return moments(intervals.begins, intervals.ends)
+
+
 @pytest.mark.parametrize("seed", range(20))
-def test_lengths_are_those_of_counting(seed: int) -> None:
+def test_sets_are_those_of_counting(seed: int) -> None:
     random = np.random.default_rng(seed)
     a, b = (np.sort(random.integers(0, 60, (2, int(random.integers(0, 9)))), axis=0) for _ in range(2))
     of_a, of_b = moments(*a), moments(*b)
-    assert union(*a).length == len(of_a)
-    assert uncovered_length(union(*a), union(*b)) == len(of_a - of_b)
+    left = uncovered(union(*a), union(*b))
+    assert moments_of(union(*a)) == of_a and union(*a).length == len(of_a)
+    assert moments_of(left) == of_a - of_b and left.length == len(of_a - of_b)
 
 
 def test_touching_intervals_are_one() -> None:
@@ -26,4 +31,4 @@ def test_touching_intervals_are_one() -> None:
 
 def test_nothing_has_no_length() -> None:
     nothing = union(np.empty(0, int), np.empty(0, int))
-    assert nothing.length == 0 and uncovered_length(nothing, union(np.array([1]), np.array([4]))) == 0
+    assert nothing.length == 0 and uncovered(nothing, union(np.array([1]), np.array([4]))).length == 0

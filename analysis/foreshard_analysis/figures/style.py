@@ -19,6 +19,9 @@ MEMORY_COLORS = {
 }
 
 
+EXPOSED_COLOR = PALETTE[-1]
+
+
 def one_axes(width: float = 8, height: float = 4.5) -> tuple[Figure, Axes]:
     """An empty figure (inches) with one pair of axes."""
     figure = Figure(figsize=(width, height), layout="constrained")
