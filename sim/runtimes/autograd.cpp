@@ -31,10 +31,12 @@ std::shared_ptr<Node> Autograd::record(std::vector<Edge> next, std::function<Gra
 }
 
 void Autograd::add(Storage& sum, Storage gradient) {
-  if (!sum)
+  if (!sum) {
     sum = std::move(gradient);
-  else if (!in_place_ || !sum.may_be_added_to())
-    sum = Storage(live_, sum.bytes());
+    return;
+  }
+  gpu_.moves(3 * sum.bytes(), model::OpKind::add);
+  if (!in_place_ || !sum.may_be_added_to()) sum = Storage(live_, sum.bytes());
 }
 
 void Autograd::send(const Edge& edge, Storage gradient) {
@@ -49,6 +51,7 @@ void Autograd::send(Leaf& leaf, Storage gradient) {
   add(leaf.arrived, std::move(gradient));
   if (--leaf.awaited > 0) return;
   const Storage sum = std::exchange(leaf.arrived, {});
+  if (leaf.gradient) gpu_.moves(3 * sum.bytes(), model::OpKind::add);
   if (!leaf.gradient) leaf.gradient = sum;
   if (leaf.accumulated) leaf.accumulated();
 }

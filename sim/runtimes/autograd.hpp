@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/dtype.hpp"
+#include "sim/runtimes/gpu.hpp"
 #include "sim/runtimes/live_bytes.hpp"
 
 namespace foreshard::sim::torch {
@@ -54,7 +55,7 @@ struct Node {
 class Autograd {
  public:
   /// `in_place`: whether a second gradient is added to the first where nothing else refers to it.
-  Autograd(LiveBytes& live, bool in_place) : live_(live), in_place_(in_place) {}
+  Autograd(LiveBytes& live, bool in_place, Gpu& gpu) : live_(live), gpu_(gpu), in_place_(in_place) {}
 
   std::shared_ptr<Node> record(std::vector<Edge> next, std::function<Gradients(const Gradients&)> backward);
   /// Backward from a tensor of one element, then `at_end`, before the caller's gradient of the root dies.
@@ -66,6 +67,7 @@ class Autograd {
   void add(Storage& sum, Storage gradient);
 
   LiveBytes& live_;
+  Gpu& gpu_;
   bool in_place_;
   std::uint64_t recorded_ = 0;
   std::map<std::uint64_t, std::shared_ptr<Node>> ready_;

@@ -6,8 +6,12 @@
 namespace foreshard::sim::torch {
 namespace {
 
+using model::OpKind;
+
 /// A gradient that passes through unchanged.
 Gradients same(const Gradients& g) { return {g[0]}; }
+
+std::int64_t bytes(const Tensor& x) { return x.elements * size_bytes(x.type); }
 
 }  // namespace
 
@@ -16,35 +20,49 @@ Tensor Eager::made(const Storage& storage, std::int64_t elements, DType type, st
   return {storage, elements, type, {autograd_.record(std::move(next), std::move(backward)), 0, nullptr}};
 }
 
-std::function<Storage()> Eager::maker(const Tensor& x) const {
-  return [this, elements = x.elements, type = x.type] { return empty(elements, type); };
+std::function<Storage()> Eager::maker(const Tensor& x, std::int64_t moved) const {
+  return [this, elements = x.elements, type = x.type, moved] {
+    if (moved > 0) gpu_.moves(moved, OpKind::add);
+    return empty(elements, type);
+  };
 }
 
 Tensor Eager::add(const Tensor& a, const Tensor& b) {
   const bool broadcast = b.elements < a.elements;
   auto sum = maker(b);
-  return made(like(a), a.elements, a.type, {a.edge, b.edge}, [=](const Gradients& g) -> Gradients {
-    return {g[0], broadcast ? sum() : g[0]};
-  });
+  gpu_.moves(2 * bytes(a) + bytes(b), OpKind::add);
+  return made(like(a), a.elements, a.type, {a.edge, b.edge},
+              [=, this, size = bytes(a)](const Gradients& g) -> Gradients {
+                if (broadcast) gpu_.moves(size, OpKind::add);
+                return {g[0], broadcast ? sum() : g[0]};
+              });
 }
 
-Tensor Eager::shift(const Tensor& x) { return made(like(x), x.elements, x.type, {x.edge}, same); }
+Tensor Eager::shift(const Tensor& x) {
+  gpu_.moves(2 * bytes(x), OpKind::add);
+  return made(like(x), x.elements, x.type, {x.edge}, same);
+}
 
 Tensor Eager::scale(const Tensor& x) {
-  auto dx = maker(x);
+  auto dx = maker(x, 2 * bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
 Tensor Eager::to(const Tensor& x, DType type) {
   if (x.type == type) return x;
-  auto dx = maker(x);
+  const std::int64_t moved = x.elements * (size_bytes(x.type) + size_bytes(type));
+  auto dx = maker(x, moved);
+  gpu_.moves(moved, OpKind::cast);
   return made(empty(x.elements, type), x.elements, type, {x.edge},
               [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
 Tensor Eager::embedding(const Storage& indices, const Tensor& table, std::int64_t elements) {
   const Saved kept = save(indices);
-  auto d_table = maker(table);
+  const std::int64_t looked_up = elements * size_bytes(table.type);
+  auto d_table = maker(table, bytes(table) + 3 * looked_up);
+  gpu_.moves(2 * looked_up, OpKind::embedding);
   return made(empty(elements, table.type), elements, table.type, {table.edge}, [=](const Gradients&) -> Gradients {
     const Storage rows = kept.get();
     return {d_table()};
@@ -57,7 +75,8 @@ Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias
   const DType stats = traits_.norm_stats_f32 ? DType::f32 : x.type;
   const std::int64_t rows = x.elements / gain.elements;
   const Saved mean = save(empty(rows, stats)), rstd = save(empty(rows, stats));
-  auto dx = maker(x), d_gain = maker(gain), d_bias = maker(bias);
+  gpu_.moves(2 * bytes(x), OpKind::layer_norm);
+  auto dx = maker(x, 3 * bytes(x)), d_gain = maker(gain, 2 * bytes(x)), d_bias = maker(bias);
   return made(y, x.elements, x.type, {x.edge, gain.edge, bias.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_x.get(), kept_gain.get(), kept_bias.get(), mean.get(), rstd.get()};
     return {dx(), d_gain(), d_bias()};
@@ -65,16 +84,19 @@ Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias
 }
 
 Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, std::int64_t rows) {
-  const std::int64_t out = weight.elements / (x.elements / rows);
+  const std::int64_t in = x.elements / rows, out = weight.elements / in;
   const Saved kept_x = save(x.storage), kept_weight = save(weight.storage);
   auto dx = maker(x), d_weight = maker(weight);
-  const auto products = [=]() -> Gradients {
+  const auto products = [=, this, type = x.type]() -> Gradients {
     const Storage operands[] = {kept_x.get(), kept_weight.get()};
+    gpu_.product(1, rows, in, out, type, OpKind::linear_input_grad);
+    gpu_.product(1, out, in, rows, type, OpKind::linear_weight_grad);
     return {dx(), d_weight().transposed()};
   };
+  gpu_.product(1, rows, out, in, x.type, OpKind::linear);
   const Storage y = empty(rows * out, x.type);
   if (!bias) return made(y, rows * out, x.type, {x.edge, weight.edge}, [=](const Gradients&) { return products(); });
-  auto d_bias = maker(*bias);
+  auto d_bias = maker(*bias, rows * out * size_bytes(x.type));
   return made(y, rows * out, x.type, {x.edge, weight.edge, bias->edge}, [=](const Gradients&) {
     Gradients all = products();
     all.push_back(d_bias());
@@ -84,7 +106,8 @@ Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<
 
 Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
   const Saved kept_a = save(a.storage), kept_b = save(b.storage);
-  auto da = maker(a), db = maker(b);
+  auto da = maker(a, 3 * bytes(a)), db = maker(b, 3 * bytes(a));
+  gpu_.moves(2 * bytes(a) + bytes(b), OpKind::add);
   return made(like(a), a.elements, a.type, {a.edge, b.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_a.get(), kept_b.get()};
     return {da(), db()};
@@ -93,7 +116,8 @@ Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
 
 Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
   const Saved kept = save(other);
-  auto dx = maker(x);
+  auto dx = maker(x, 2 * bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage operand = kept.get();
     return {dx()};
@@ -102,24 +126,27 @@ Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
 
 Tensor Eager::multiply_broadcast(const Tensor& x, const Tensor& factor) {
   const Saved kept_x = save(x.storage), kept_factor = save(factor.storage);
-  auto dx = maker(x), d_factor = maker(factor);
+  auto full = maker(x, 3 * bytes(x)), dx = maker(x, 2 * bytes(x)), d_factor = maker(factor, bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge, factor.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_x.get(), kept_factor.get()};
-    const Storage d_full = dx();
+    const Storage d_full = full();
     return {dx(), d_factor()};
   });
 }
 
 Tensor Eager::rows_mean(const Tensor& x, std::int64_t rows) {
-  auto dx = maker(x);
+  auto dx = maker(x, bytes(x));
+  gpu_.moves(bytes(x), OpKind::add);
   return made(empty(rows, x.type), rows, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
 Tensor Eager::pow(const Tensor& x) {
   const Saved kept = save(x.storage);
-  auto dx = maker(x);
+  auto dx = maker(x, 3 * bytes(x)), powers = maker(x, 2 * bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
-    const Storage operand = kept.get(), lower_power = dx(), factor = dx();
+    const Storage operand = kept.get(), lower_power = powers(), factor = powers();
     return {dx()};
   });
 }
@@ -127,7 +154,8 @@ Tensor Eager::pow(const Tensor& x) {
 Tensor Eager::rsqrt(const Tensor& x) {
   const Storage y = like(x);
   const Saved kept = save(y);
-  auto dx = maker(x);
+  auto dx = maker(x, 3 * bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::add);
   return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get(), cube = dx(), factor = dx();
     return {dx()};
@@ -136,7 +164,8 @@ Tensor Eager::rsqrt(const Tensor& x) {
 
 Tensor Eager::silu(const Tensor& x) {
   const Saved kept = save(x.storage);
-  auto dx = maker(x);
+  auto dx = maker(x, 3 * bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::gelu);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage operand = kept.get();
     return {dx()};
@@ -146,20 +175,25 @@ Tensor Eager::silu(const Tensor& x) {
 Tensor Eager::tanh(const Tensor& x) {
   const Storage y = like(x);
   const Saved kept = save(y);
-  auto dx = maker(x);
+  auto dx = maker(x, 3 * bytes(x));
+  gpu_.moves(2 * bytes(x), OpKind::gelu);
   return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get();
     return {dx()};
   });
 }
 
-Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows) {
+Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
+                   std::int64_t seq, bool causal) {
+  const cost::Attention shape{1, rows / seq, seq, q.elements / rows, causal, size_bytes(q.type)};
+  gpu_.attention(shape, false);
   const Saved kept_q = save(q.storage), kept_k = save(k.storage), kept_v = save(v.storage);
   const Saved kept_mask = save(mask);
   const Storage y = like(q), log_sum_exp = empty(rows, DType::f32);
   const Saved kept_y = save(y), kept_lse = save(log_sum_exp);
   auto dq = maker(q), dk = maker(k), dv = maker(v);
-  return made(y, q.elements, q.type, {q.edge, k.edge, v.edge}, [=](const Gradients&) -> Gradients {
+  return made(y, q.elements, q.type, {q.edge, k.edge, v.edge}, [=, this](const Gradients&) -> Gradients {
+    gpu_.attention(shape, true);
     const Storage operands[] = {kept_q.get(),    kept_k.get(), kept_v.get(),
                                 kept_mask.get(), kept_y.get(), kept_lse.get()};
     return {dq(), dk(), dv()};
@@ -167,18 +201,19 @@ Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Stor
 }
 
 Tensor Eager::heads(const Tensor& x, bool copies_gradient) {
-  auto copy = maker(x);
+  auto copy = maker(x, 2 * bytes(x));
   return made(x.storage, x.elements, x.type, {x.edge},
               [=](const Gradients& g) -> Gradients { return {copies_gradient ? copy() : g[0]}; });
 }
 
 Tensor Eager::slice_half(const Tensor& x) {
-  auto dx = maker(x);
+  auto dx = maker(x, 2 * bytes(x));
   return made(x.storage, x.elements / 2, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
 Tensor Eager::rotate_half(const Tensor& x) {
   const Tensor first = slice_half(x), second = slice_half(x), negated = scale(second);
+  gpu_.moves(2 * bytes(x), OpKind::add);
   return made(like(x), x.elements, x.type, {negated.edge, first.edge}, [](const Gradients& g) -> Gradients {
     return {g[0], g[0]};
   });
@@ -186,13 +221,14 @@ Tensor Eager::rotate_half(const Tensor& x) {
 
 Tensor Eager::repeat_heads(const Tensor& x, std::int64_t times) {
   if (times == 1) return x;
-  auto sum = maker(x);
+  auto sum = maker(x, (times + 1) * bytes(x));
+  gpu_.moves((times + 1) * bytes(x), OpKind::add);
   return made(empty(times * x.elements, x.type), times * x.elements, x.type, {x.edge},
               [=](const Gradients&) -> Gradients { return {sum()}; });
 }
 
 std::vector<Tensor> Eager::split(const Tensor& x, const std::vector<std::int64_t>& elements) {
-  auto concatenated = maker(x);
+  auto concatenated = maker(x, 2 * bytes(x));
   const Tensor whole =
       made(x.storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {concatenated()}; });
   std::vector<Tensor> parts(elements.size(), whole);
@@ -201,7 +237,8 @@ std::vector<Tensor> Eager::split(const Tensor& x, const std::vector<std::int64_t
 }
 
 Tensor Eager::cross_entropy(const Tensor& logits, const Storage& targets) {
-  auto d_logits = maker(logits);
+  auto d_logits = maker(logits, 3 * bytes(logits)), d_logs = maker(logits, bytes(logits));
+  gpu_.moves(3 * bytes(logits), OpKind::cross_entropy);
   const Storage log_softmax = like(logits);
   const Saved kept = save(log_softmax);
   const Tensor logs =
@@ -212,7 +249,7 @@ Tensor Eager::cross_entropy(const Tensor& logits, const Storage& targets) {
   const Saved kept_logs = save(log_softmax), kept_targets = save(targets), weight = save(empty(1, DType::f32));
   return made(empty(1, DType::f32), 1, DType::f32, {logs.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_logs.get(), kept_targets.get(), weight.get()};
-    return {d_logits()};
+    return {d_logs()};
   });
 }
 

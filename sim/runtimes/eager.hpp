@@ -5,6 +5,7 @@
 
 #include "sim/runtimes/autograd.hpp"
 #include "sim/runtimes/checkpoint.hpp"
+#include "sim/runtimes/gpu.hpp"
 
 namespace foreshard::sim::torch {
 
@@ -15,13 +16,14 @@ struct EagerTraits {
   bool norm_stats_f32 = true;   ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
 };
 
-/// PyTorch's eager operators, as far as memory sees them: each makes its results as new storages, keeps what its
-/// backward needs, and frees temporaries where the Python code or the kernel does. Sizes are numbers of elements; what
-/// an operator saves and which gradients it makes follow PyTorch's derivatives.yaml, checked on its dispatcher's calls.
+/// PyTorch's eager operators, as far as memory and time see them: each makes its results as new storages by kernels
+/// that it issues to the GPU, keeps what its backward needs, and frees temporaries where the Python code or the kernel
+/// does. Sizes are numbers of elements; what an operator saves and which gradients it makes follow PyTorch's
+/// derivatives.yaml, checked on its dispatcher's calls.
 class Eager {
  public:
-  Eager(LiveBytes& live, const EagerTraits& traits)
-      : traits_(traits), live_(live), autograd_(live, traits.in_place_sums) {}
+  Eager(LiveBytes& live, const EagerTraits& traits, Gpu* gpu = nullptr)
+      : traits_(traits), live_(live), gpu_(gpu ? *gpu : idle_), autograd_(live, traits.in_place_sums, gpu_) {}
 
   Storage empty(std::int64_t elements, DType type) const { return {live_, elements * size_bytes(type)}; }
   Storage empty_bytes(std::int64_t bytes) const { return {live_, bytes}; }
@@ -29,6 +31,8 @@ class Eager {
   Storage like(const Tensor& x) const { return empty(x.elements, x.type); }
   const EagerTraits& traits() const { return traits_; }
   LiveBytes& live() const { return live_; }
+  /// On which the operators run: one on which nothing takes time, unless there is one.
+  Gpu& gpu() const { return gpu_; }
   Autograd& autograd() { return autograd_; }
 
   /// `run` under checkpointing: in backward it runs again for what it saved. It is copied, with all that it captured.
@@ -56,9 +60,10 @@ class Eager {
   Tensor silu(const Tensor& x);
   Tensor tanh(const Tensor& x);
   Tensor to(const Tensor& x, DType type);  ///< x itself where it has that type
-  /// Causal attention with fused kernel: saves operands, mask, result and one f32 log-sum-exp for each row of each
-  /// head.
-  Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows);
+  /// Attention with fused kernel, over sequences of `seq`: saves operands, mask, result and one f32 log-sum-exp for
+  /// each row of each head.
+  Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
+              std::int64_t seq, bool causal = true);
   /// The [batch, heads, seq, width] view of a projection; its gradient is copied unless it comes in the projection's
   /// layout.
   Tensor heads(const Tensor& x, bool copies_gradient);
@@ -83,10 +88,13 @@ class Eager {
   /// The result of an operator: `storage`, its extent, and its node.
   Tensor made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
               std::function<Gradients(const Gradients&)> backward);
-  std::function<Storage()> maker(const Tensor& x) const;  ///< makes storages like x
+  /// Makes storages like x, by a kernel that moves so many bytes.
+  std::function<Storage()> maker(const Tensor& x, std::int64_t moved = 0) const;
 
   EagerTraits traits_;
   LiveBytes& live_;
+  Gpu idle_;
+  Gpu& gpu_;
   Autograd autograd_;
   std::shared_ptr<Checkpoint> region_;
 };

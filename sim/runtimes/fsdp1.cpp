@@ -6,6 +6,8 @@
 namespace foreshard::sim::torch {
 namespace {
 
+using model::OpKind;
+
 std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 }  // namespace
@@ -37,18 +39,36 @@ void Fsdp1::add_parameters(Unit& unit, const std::vector<ParameterShape>& shapes
   if (original_parameters()) pad(options_.world);
 }
 
+Storage Fsdp1::cast_shard(const Unit& unit) {
+  if (options_.compute == DType::f32) return {};
+  const OnStream on(eager_.gpu(), Stream::pre_unshard);
+  eager_.gpu().copies(unit.shard_elements * (4 + size_bytes(options_.compute)), OpKind::cast_shard);
+  return eager_.empty(unit.shard_elements, options_.compute);
+}
+
+void Fsdp1::wait_for_a_free_unit() {
+  if (!options_.limits_gathers || frees_.size() < 2) return;
+  eager_.gpu().block(frees_.front());
+  frees_.pop_front();
+}
+
 /// One rank computes with its shard, or with a cast of it that dies after forward whatever the strategy.
 void Fsdp1::gather(std::size_t at) {
   Unit& unit = units_[at];
-  if (unit.is_whole) return;
+  if (unit.is_whole) return wait_for_a_free_unit();
   unit.is_whole = true;
-  const bool casts = options_.compute != DType::f32;
-  if (!sharded()) return unit.whole.resize(casts ? unit.elements * size_bytes(options_.compute) : 0);
+  const std::int64_t element = size_bytes(options_.compute);
+  if (!sharded()) return unit.whole.resize(options_.compute == DType::f32 ? 0 : unit.elements * element);
   options_.on_issue(Collective::all_gather, at);
-  Storage cast;
-  if (casts) cast = eager_.empty(unit.shard_elements, options_.compute);
-  unit.whole.resize(unit.shard_elements * options_.world * size_bytes(options_.compute));
+  const Storage cast = cast_shard(unit);
+  eager_.gpu().time().wait(Stream::unshard, Stream::pre_unshard);
+  wait_for_a_free_unit();
+  const OnStream on(eager_.gpu(), Stream::unshard);
+  unit.whole.resize(unit.shard_elements * options_.world * element);
+  eager_.gpu().collective(Communicator::shard, OpKind::all_gather, unit.whole.bytes());
 }
+
+void Fsdp1::wait_for_gathers() { eager_.gpu().time().wait(Stream::compute, Stream::unshard); }
 
 void Fsdp1::make_views(Unit& unit) {
   const Tensor flat{unit.whole, unit.elements, options_.compute, {nullptr, 0, unit.leaf}};
@@ -60,13 +80,22 @@ void Fsdp1::make_views(Unit& unit) {
 void Fsdp1::reshard(Unit& unit) {
   unit.whole.resize(0);
   unit.is_whole = false;
+  if (options_.limits_gathers) frees_.push_back(eager_.gpu().time().end_of(Stream::compute));
+}
+
+/// Gathers see what the optimizer wrote.
+void Fsdp1::begin_root() {
+  ++forwards_;
+  for (const Stream stream : {Stream::pre_unshard, Stream::unshard}) eager_.gpu().time().wait(stream, Stream::compute);
 }
 
 void Fsdp1::begin_forward(std::size_t at) {
-  if (at == 0) ++forwards_;
+  if (at == 0) begin_root();
+  eager_.gpu().enter(at, false);
   if (std::exchange(gradients_are_zeroed_, false))
     for (Unit& unit : units_) unit.gradient = Storage{};
   if (units_[at].views.empty()) gather(at), make_views(units_[at]);
+  wait_for_gathers();
   const std::size_t next = at + 1;
   if (options_.forward_prefetch && forwards_ > 1 && next < units_.size()) gather(next), make_views(units_[next]);
 }
@@ -74,6 +103,8 @@ void Fsdp1::begin_forward(std::size_t at) {
 Tensor Fsdp1::forward(std::size_t at, const Tensor& x, const Forward& run) {
   begin_forward(at);
   const Tensor y = run(x);
+  eager_.gpu().enter(0, false);
+  units_[at].awaits_backward = true;
   if (!sharded() || (options_.reshard && at != 0)) reshard(units_[at]);
   y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
   return y;
@@ -81,36 +112,68 @@ Tensor Fsdp1::forward(std::size_t at, const Tensor& x, const Forward& run) {
 
 void Fsdp1::prefetch(std::size_t at) {
   const std::size_t next = at == 0 ? units_.size() - 1 : at - 1;
-  if (next != 0) gather(next);
+  if (next == 0 || !units_[next].awaits_backward) return;
+  gather(next);
+  units_[next].is_prefetched = true;
 }
 
 void Fsdp1::before_backward(std::size_t at) {
-  gather(at);
+  eager_.gpu().enter(at, true);
+  units_[at].awaits_backward = false;
+  if (!std::exchange(units_[at].is_prefetched, false)) gather(at);
+  wait_for_gathers();
   if (options_.backward_prefetch == BackwardPrefetch::pre) prefetch(at);
 }
 
 void Fsdp1::after_backward(std::size_t at) {
+  eager_.gpu().enter(at, true);
   units_[at].views.clear();
   if (synchronises_ || options_.reshard) reshard(units_[at]);
   if (options_.backward_prefetch == BackwardPrefetch::post && at != 0) prefetch(at);
   if (synchronises_) reduce(at);
+  eager_.gpu().enter(0, true);
 }
 
 Storage Fsdp1::reduction_input(const Unit& unit, const Storage& gradient) const {
   Storage input = gradient;
-  if (options_.compute != DType::f32) input = eager_.empty(unit.elements, DType::f32);
+  if (options_.compute != DType::f32) {
+    input = eager_.empty(unit.elements, DType::f32);
+    eager_.gpu().copies(unit.elements * (4 + size_bytes(options_.compute)), OpKind::cast);
+  }
   const std::int64_t padded = unit.shard_elements * options_.world;
-  return padded == unit.elements ? input : eager_.empty(padded, DType::f32);
+  if (padded == unit.elements) return input;
+  eager_.gpu().copies(2 * input.bytes(), OpKind::cast);
+  return eager_.empty(padded, DType::f32);
 }
 
 void Fsdp1::reduce(std::size_t at) {
+  Gpu& gpu = eager_.gpu();
   Unit& unit = units_[at];
+  gpu.time().wait(Stream::reduce, Stream::compute);
+  const OnStream on(gpu, Stream::reduce);
   const Storage gradient = std::exchange(unit.leaf->gradient, {});
   const Storage input = reduction_input(unit, gradient);
   const Storage reduced = sharded() ? eager_.empty(unit.shard_elements, DType::f32) : input;
-  if (sharded()) options_.on_issue(Collective::reduce_scatter, at);
-  if (options_.replicas > 1) options_.on_issue(Collective::all_reduce, at);
+  if (sharded()) {
+    options_.on_issue(Collective::reduce_scatter, at);
+    gpu.copies(2 * input.bytes(), OpKind::cast);  // divided
+    gpu.collective(Communicator::shard, OpKind::reduce_scatter, input.bytes());
+  }
+  if (options_.replicas > 1) reduce_over_replicas(at);
+  gpu.copies((unit.gradient ? 5 : 2) * reduced.bytes(), OpKind::add);  // divided, and added
   if (!unit.gradient) unit.gradient = reduced;
+}
+
+void Fsdp1::reduce_over_replicas(std::size_t at) {
+  Gpu& gpu = eager_.gpu();
+  options_.on_issue(Collective::all_reduce, at);
+  gpu.time().wait(Stream::replicate, Stream::reduce);
+  const OnStream on(gpu, Stream::replicate);
+  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(DType::f32));
+}
+
+void Fsdp1::end_backward() {
+  for (const Stream stream : {Stream::reduce, Stream::replicate}) eager_.gpu().time().wait(Stream::compute, stream);
 }
 
 std::vector<std::int64_t> Fsdp1::updated() const {

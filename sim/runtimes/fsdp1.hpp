@@ -1,5 +1,5 @@
 #pragma once
-#include <set>
+#include <deque>
 
 #include "sim/runtimes/wrapper.hpp"
 
@@ -9,11 +9,16 @@ namespace foreshard::sim::torch {
 /// concatenated to a flat one, cast to f32 and reduced. Full shard keeps the original parameters (`use_orig_params`):
 /// then the optimizer sees this rank's part of each, and the flat sharded gradient survives `zero_grad` until the next
 /// forward. Seen from rank 0.
+///
+/// All collectives of a shard group share a communicator. Casts run on the stream `pre_unshard`, gathers on `unshard`
+/// and reductions on `reduce`; `limits_gathers` is the rate limiter: each free leaves an event on the compute stream,
+/// and when two are there, the host waits for the older one before it allocates for a gather.
 class Fsdp1 final : public Wrapper {
  public:
   Fsdp1(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
 
   Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) override;
+  void end_backward() override;
   const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].views; }
   std::vector<std::int64_t> updated() const override;
   void zero_grad() override;
@@ -26,25 +31,31 @@ class Fsdp1 final : public Wrapper {
     Storage shard, whole, gradient;  ///< shard and its gradient in f32; whole in the compute type
     std::shared_ptr<Leaf> leaf = std::make_shared<Leaf>();
     std::vector<Tensor> views;
-    bool is_whole = false;
+    bool is_whole = false, is_prefetched = false, awaits_backward = false;
   };
 
   bool original_parameters() const { return options_.reshard; }
   bool sharded() const { return options_.world > 1; }
   void add_parameters(Unit& unit, const std::vector<ParameterShape>& shapes);
+  Storage cast_shard(const Unit& unit);
+  void wait_for_a_free_unit();
   void gather(std::size_t unit);
+  void wait_for_gathers();
   void make_views(Unit& unit);
   void reshard(Unit& unit);
+  void begin_root();
   void begin_forward(std::size_t unit);
   void before_backward(std::size_t unit);
   void after_backward(std::size_t unit);
   void reduce(std::size_t unit);
   Storage reduction_input(const Unit& unit, const Storage& gradient) const;
+  void reduce_over_replicas(std::size_t unit);
   void prefetch(std::size_t unit);
 
   Eager& eager_;
   WrapOptions options_;
   std::vector<Unit> units_;
+  std::deque<Nanoseconds> frees_;  ///< when units were or will be free again
   int forwards_ = 0;
   bool gradients_are_zeroed_ = false;
 };

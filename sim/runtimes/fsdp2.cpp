@@ -5,6 +5,8 @@
 
 namespace foreshard::sim::torch {
 
+using model::OpKind;
+
 Fsdp2::Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options) : eager_(eager), options_(options) {
   for (const auto& of_unit : shapes) {
     Unit& unit = units_.emplace_back();
@@ -29,20 +31,48 @@ void Fsdp2::issue_gather(std::size_t at) {
   Unit& unit = units_[at];
   if (unit.is_whole || unit.gathered) return;
   options_.on_issue(Collective::all_gather, at);
+  start_gather(at);
+}
+
+void Fsdp2::start_gather(std::size_t at) {
+  Gpu& gpu = eager_.gpu();
+  Unit& unit = units_[at];
+  const std::int64_t shard_bytes = unit.shard_elements * size_bytes(options_.compute);
+  const OnStream on(gpu, Stream::pre_unshard);
   Storage cast;
-  if (options_.compute != DType::f32) cast = eager_.empty(unit.shard_elements, options_.compute);
+  if (options_.compute != DType::f32) {
+    cast = eager_.empty(unit.shard_elements, options_.compute);
+    gpu.copies(4 * unit.shard_elements + shard_bytes, OpKind::cast_shard);
+  }
   unit.gathered = eager_.empty(unit.shard_elements * options_.world, options_.compute);
+  gpu.copies(2 * shard_bytes, OpKind::cast_shard);
+  gpu.time().wait(Stream::unshard, Stream::pre_unshard);
+  const OnStream gathering(gpu, Stream::unshard);
+  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::all_gather, unit.gathered.bytes());
+  unit.gather_end = gpu.time().end_of(Stream::unshard);
+}
+
+/// In forward, gathers that are issued from now on wait for the copy out of the unit before; in backward for this one.
+void Fsdp2::gathers_wait_for(Nanoseconds event) {
+  for (const Stream stream : {Stream::pre_unshard, Stream::unshard}) eager_.gpu().time().wait(stream, event);
 }
 
 void Fsdp2::wait_for_gather(Unit& unit, bool in_backward) {
   if (!unit.gathered) return;
+  if (!in_backward) gathers_wait_for(copied_out_at_);
   copied_out_ = Storage{};
+  eager_.gpu().time().wait(Stream::compute, unit.gather_end);
   for (std::size_t i = 0; i < unit.whole.size(); ++i)
     unit.whole[i].storage.resize(padded_rows(unit.shapes[i]) * unit.shapes[i].cols * size_bytes(options_.compute));
   unit.is_whole = true;
   Storage output = std::exchange(unit.gathered, {});
+  eager_.gpu().copies(2 * output.bytes(), OpKind::retain);
+  copied_out_at_ = eager_.gpu().time().end_of(Stream::compute);
+  if (in_backward) gathers_wait_for(copied_out_at_);
   if (!in_backward) copied_out_ = std::move(output);
 }
+
+void Fsdp2::begin_root() { gathers_wait_for(eager_.gpu().time().end_of(Stream::compute)); }
 
 void Fsdp2::reshard(Unit& unit) {
   for (Tensor& parameter : unit.whole) parameter.storage.resize(0);
@@ -52,6 +82,8 @@ void Fsdp2::reshard(Unit& unit) {
 Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
   Unit& unit = units_[at];
   unit.ended_backward = false;
+  if (at == 0) begin_root();
+  eager_.gpu().enter(at, false);
   issue_gather(at);
   wait_for_gather(unit, false);
   prefetch_forward(at);
@@ -60,6 +92,7 @@ Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
     input.edge = {eager_.autograd().record({x.edge}, [this, at](const Gradients& g) { return after_backward(at), g; }),
                   0, nullptr};
   Tensor y = run(input);
+  eager_.gpu().enter(0, false);
   if (at == 0) copied_out_ = Storage{};
   if (options_.reshard && at != 0) reshard(unit);
   y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
@@ -77,15 +110,18 @@ void Fsdp2::prefetch_backward(std::size_t at) {
 }
 
 void Fsdp2::before_backward(std::size_t at) {
+  eager_.gpu().enter(at, true);
   issue_gather(at);
   wait_for_gather(units_[at], true);
   prefetch_backward(at);
 }
 
 void Fsdp2::after_backward(std::size_t at) {
+  eager_.gpu().enter(at, true);
   units_[at].ended_backward = true;
   reshard(units_[at]);
   synchronises_ ? reduce(at) : keep_gradients(units_[at]);
+  eager_.gpu().enter(0, true);
 }
 
 /// Gradients that wait for a later micro-batch are kept in the type that they will be reduced in.
@@ -93,24 +129,47 @@ void Fsdp2::keep_gradients(Unit& unit) {
   for (Tensor& parameter : unit.whole) {
     Storage& gradient = parameter.edge.leaf->gradient;
     const std::int64_t bytes = parameter.elements * size_bytes(DType::f32);
-    if (gradient.bytes() != bytes) gradient = eager_.empty_bytes(bytes);
+    if (gradient.bytes() == bytes) continue;
+    eager_.gpu().copies(gradient.bytes() + bytes, OpKind::cast);
+    gradient = eager_.empty_bytes(bytes);
   }
 }
 
 void Fsdp2::reduce(std::size_t at) {
   Unit& unit = units_[at];
+  eager_.gpu().time().wait(Stream::compute, reduced_at_);
   reduction_input_ = Storage{};
   reduction_input_ = eager_.empty(unit.shard_elements * options_.world, DType::f32);
+  const std::int64_t whole = unit.shard_elements * options_.world;
+  eager_.gpu().copies(whole * (4 + size_bytes(options_.compute)), OpKind::cast);
   for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
+  eager_.gpu().time().wait(Stream::reduce, Stream::compute);
+  const OnStream on(eager_.gpu(), Stream::reduce);
   const Storage reduced = eager_.empty(unit.shard_elements, DType::f32);
-  options_.on_issue(Collective::reduce_scatter, at);
-  if (options_.replicas > 1) options_.on_issue(Collective::all_reduce, at);
+  start_reduction(at, reduced);
   if (!unit.gradient) unit.gradient = reduced;
+}
+
+/// What follows on the shard runs behind the last collective, on its stream.
+void Fsdp2::start_reduction(std::size_t at, const Storage& reduced) {
+  Gpu& gpu = eager_.gpu();
+  options_.on_issue(Collective::reduce_scatter, at);
+  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::reduce_scatter, reduction_input_.bytes());
+  reduced_at_ = gpu.time().end_of(Stream::reduce);
+  const bool replicated = options_.replicas > 1;
+  const OnStream on(gpu, replicated ? Stream::replicate : Stream::reduce);
+  if (replicated) {
+    options_.on_issue(Collective::all_reduce, at);
+    gpu.time().wait(Stream::replicate, Stream::reduce);
+    gpu.collective(Communicator::replica, OpKind::all_reduce, reduced.bytes());
+  }
+  if (units_[at].gradient) gpu.copies(3 * reduced.bytes(), OpKind::add);
 }
 
 void Fsdp2::end_backward() {
   for (std::size_t at = 0; at < units_.size(); ++at)
     if (!units_[at].ended_backward) after_backward(at);
+  for (const Stream stream : {Stream::reduce, Stream::replicate}) eager_.gpu().time().wait(Stream::compute, stream);
   if (last_) reduction_input_ = Storage{};
 }
 

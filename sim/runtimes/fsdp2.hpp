@@ -7,6 +7,11 @@ namespace foreshard::sim::torch {
 /// padded to equal shards; a gather's output is copied out to the parameters, a reduction's input is copied in from
 /// their gradients. In backward each unit issues the gather of the one before it,
 /// or of as many as it names. Seen from rank 0.
+///
+/// The cast and the copy into a gather's input run on the stream `pre_unshard`, gathers on `unshard`, copies out of
+/// them and into a reduction's input on `compute`, reductions on `reduce`, all-reduces on `replicate`. Nothing blocks
+/// the host: a gather waits for copies out of earlier ones, the copy into a reduction for the reduction before it. One
+/// communicator carries all gathers and reduce-scatters, as they are of one process group.
 class Fsdp2 final : public Wrapper {
  public:
   Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
@@ -25,13 +30,17 @@ class Fsdp2 final : public Wrapper {
     std::int64_t shard_elements = 0;  ///< padded
     Storage gathered;                 ///< output of a gather that is not copied out yet
     Storage gradient;                 ///< of the shards
+    Nanoseconds gather_end = 0;
     bool is_whole = false, ended_backward = false;
   };
 
   std::size_t depth() const { return static_cast<std::size_t>(options_.prefetch_depth); }
   std::int64_t padded_rows(const ParameterShape& shape) const;
   void add_parameter(Unit& unit, const ParameterShape& shape);
+  void begin_root();
+  void gathers_wait_for(Nanoseconds event);
   void issue_gather(std::size_t unit);
+  void start_gather(std::size_t unit);
   void wait_for_gather(Unit& unit, bool in_backward);
   void reshard(Unit& unit);
   void prefetch_forward(std::size_t unit);
@@ -40,12 +49,14 @@ class Fsdp2 final : public Wrapper {
   void after_backward(std::size_t unit);
   void keep_gradients(Unit& unit);
   void reduce(std::size_t unit);
+  void start_reduction(std::size_t unit, const Storage& reduced);
 
   Eager& eager_;
   WrapOptions options_;
   std::vector<Unit> units_;
   Storage copied_out_;       ///< a forward gather's output, kept until the next one is waited for
   Storage reduction_input_;  ///< of the last reduce-scatter
+  Nanoseconds copied_out_at_ = 0, reduced_at_ = 0;
 };
 
 }  // namespace foreshard::sim::torch

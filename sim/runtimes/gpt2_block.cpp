@@ -38,7 +38,7 @@ Tensor feed_forward(Eager& eager, const Parameters& p, const Shared& shared, con
 Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v) {
   Storage mask;
   if (shared.mask) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
-  return eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads);
+  return eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads, shared.batch.seq);
 }
 
 Tensor gpt2_block(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {

@@ -1,6 +1,8 @@
 #include "sim/runtimes/torch_step.hpp"
 
+#include <array>
 #include <memory>
+#include <numeric>
 
 #include "sim/runtimes/fsdp1.hpp"
 #include "sim/runtimes/fsdp2.hpp"
@@ -25,9 +27,12 @@ class AdamW {
       for (const std::int64_t part : {std::int64_t{1}, n, n}) state_.push_back(eager_.empty(part, DType::f32));
   }
 
+  /// Kernels over all tensors: decay, both moments, denominator in three steps, quotient. Bytes of an element of each.
   void update_all() {
     std::vector<Storage> denominators;
     for (const std::int64_t n : elements_) denominators.push_back(eager_.empty(n, DType::f32));
+    const std::int64_t all = std::reduce(elements_.begin(), elements_.end());
+    for (const std::int64_t moved : kernel_bytes) eager_.gpu().copies(moved * all, model::OpKind::adamw);
   }
 
   /// The name `denominator` holds the last one until the next is there, made by two operators.
@@ -36,8 +41,11 @@ class AdamW {
     for (const std::int64_t n : elements_) {
       const Storage root = eager_.empty(n, DType::f32);
       denominator = eager_.empty(n, DType::f32);
+      for (const std::int64_t moved : kernel_bytes) eager_.gpu().copies(moved * n, model::OpKind::adamw);
     }
   }
+
+  static constexpr std::array<std::int64_t, 8> kernel_bytes{8, 12, 8, 12, 8, 8, 8, 16};
 
   Eager& eager_;
   std::vector<std::int64_t> elements_;
@@ -59,9 +67,9 @@ void cast_buffers(Storage& buffers, const TorchRun& run) {
 /// One rank's training loop.
 class Training {
  public:
-  explicit Training(const TorchRun& run)
+  explicit Training(const TorchRun& run, Gpu* gpu = nullptr)
       : run_(run),
-        eager_(live_, run.traits),
+        eager_(live_, run.traits, gpu),
         buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
         tokens_(eager_.empty(run.batch.tokens(), DType::i64)),
         wrapper_(wrapped(eager_, run)),
@@ -74,6 +82,7 @@ class Training {
     live_.restart();
     for (int k = 1; k <= run_.micro_batches; ++k) memory.after_forward = micro_batch(k == run_.micro_batches);
     live_.phase = StepPhase::update;
+    eager_.gpu().begin_update();
     adamw_.step();
     wrapper_->zero_grad();
     memory.peak = live_.peak, memory.peak_in = live_.peak_in, memory.after_step = live_.now;
@@ -89,6 +98,7 @@ class Training {
     const Tensor loss = causal_lm_loss(eager_, *wrapper_, run_.model, run_.batch, tokens_, run_.recompute);
     const std::int64_t after_forward = live_.now;
     live_.phase = StepPhase::backward;
+    eager_.gpu().begin_backward();
     eager_.autograd().run(loss, [this] { wrapper_->end_backward(); });
     return after_forward;
   }
@@ -108,6 +118,23 @@ RunMemory live_memory(const TorchRun& run, int steps) {
   RunMemory memory{training.live_bytes(), {}};
   for (int i = 0; i < steps; ++i) memory.steps.push_back(training.step());
   return memory;
+}
+
+TimedRun steps_of(const TorchRun& run, Gpu& gpu, int steps) {
+  Training training(run, &gpu);
+  TimedRun timed{{training.live_bytes(), {}}, {}};
+  for (int i = 0; i < steps; ++i) {
+    gpu.begin_step();
+    timed.memory.steps.push_back(training.step());
+    timed.times.push_back(gpu.end_step());
+  }
+  return timed;
+}
+
+TimedRun timed_run(const TorchRun& run, const Cluster& cluster, const Software& software, int steps) {
+  GpuKernels kernels(cluster, software, run.wrap.world, run.wrap.replicas);
+  Gpu gpu(kernels, software);
+  return steps_of(run, gpu, steps);
 }
 
 }  // namespace foreshard::sim::torch

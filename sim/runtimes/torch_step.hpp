@@ -35,4 +35,13 @@ struct RunMemory {
 /// state in f32, zero_grad. From the second step on all are equal.
 RunMemory live_memory(const TorchRun& run, int steps);
 
+/// The same steps with the time that they take on a cluster.
+struct TimedRun {
+  RunMemory memory;
+  std::vector<StepTimes> times;
+};
+TimedRun timed_run(const TorchRun& run, const Cluster& cluster, const Software& software, int steps);
+/// On a GPU that was made for the run; it keeps what it did in the last step.
+TimedRun steps_of(const TorchRun& run, Gpu& gpu, int steps);
+
 }  // namespace foreshard::sim::torch

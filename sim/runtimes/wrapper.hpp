@@ -28,7 +28,8 @@ struct WrapOptions {
   DType compute = DType::bf16;  ///< in which parameters are gathered and computed with; shards and reductions are f32
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;  ///< FSDP1
   bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
-  int prefetch_depth = 0;  ///< FSDP2: units that each names to prefetch, in both directions; 0 is the default
+  bool limits_gathers = true;  ///< FSDP1: the host issues a gather when the second free before it is done
+  int prefetch_depth = 0;      ///< FSDP2: units that each names to prefetch, in both directions; 0 is the default
   std::function<void(Collective, std::size_t unit)> on_issue = [](Collective, std::size_t) {};
 };
 

@@ -1,0 +1,118 @@
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "sim/runtimes/gpu_kernels.hpp"
+#include "sim/runtimes/timeline.hpp"
+
+namespace foreshard::sim::torch {
+
+/// Something that ran on a stream.
+struct Ran {
+  Span span;
+  Nanoseconds issued = 0;  ///< when the host had issued it
+  Stream stream{};
+  model::OpKind kind{};
+  std::uint32_t unit = 0;
+  bool backward = false;
+  double bytes = 0;  ///< of a collective's whole buffer; of a kernel, what it moves
+};
+
+/// What a GPU and its host did in one step.
+struct StepTimes {
+  double seconds = 0;
+  double compute_busy_s = 0, communication_busy_s = 0;
+  double exposed_s = 0;     ///< a collective runs, the compute stream does not
+  double host_bound_s = 0;  ///< the compute stream waits for the host to issue
+  double blocked_s = 0;     ///< the host waits for the device, by the limiter or in the allocator
+  double forward_s = 0, backward_s = 0, update_s = 0;  ///< by when the compute stream ends each
+};
+
+/// A GPU to which eager operators and wrappers issue kernels, copies and collectives, in virtual time.
+///
+/// A kernel starts when its host has issued it and its stream is free. On the compute stream it is slowed while
+/// collectives run: they hold an SM for each channel (a product's waves grow) and take part of the memory's bandwidth.
+/// Which collectives run beside a kernel is taken from the step before, since one that is issued later may already run
+/// beside it; steps repeat, so that after two or three of them nothing changes any more.
+///
+/// Without kernels (`GpuKernels`) nothing takes time.
+class Gpu {
+ public:
+  Gpu() = default;
+  /// `kernels` must outlive this.
+  Gpu(GpuKernels& kernels, const Software& software);
+
+  Timeline& time() { return time_; }
+  const Timeline& time() const { return time_; }
+  bool is_timed() const { return kernels_ != nullptr; }
+
+  // Eager operators, on the current stream.
+  void product(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, DType type, model::OpKind kind);
+  void attention(const cost::Attention& attention, bool backward);
+  /// An operator on elements that moves `bytes`; part of a compiled region where there is one.
+  void moves(std::int64_t bytes, model::OpKind kind);
+  /// A copy, cast or update that is never compiled.
+  void copies(std::int64_t bytes, model::OpKind kind);
+  /// Of the whole buffer's bytes, on the current stream.
+  void collective(Communicator communicator, model::OpKind kind, std::int64_t bytes);
+  /// The host waits for an event.
+  void block(Nanoseconds event);
+
+  Stream current() const { return current_; }
+  /// What runs from now on belongs to.
+  void enter(std::size_t unit, bool backward) { unit_ = static_cast<std::uint32_t>(unit), backward_ = backward; }
+
+  /// A step: its phases begin when the host says so, and end when the compute stream has done what they issued.
+  void begin_step();
+  void begin_backward() { forward_end_ = time_.end_of(Stream::compute); }
+  void begin_update() { backward_end_ = time_.end_of(Stream::compute); }
+  StepTimes end_step();
+  /// All that ran in the last step, in the order of issue; empty unless `keep_trace` was called.
+  const std::vector<Ran>& ran() const { return ran_; }
+  void keep_trace() { keeps_trace_ = true; }
+  Nanoseconds step_start() const { return step_start_; }
+
+ private:
+  friend class OnStream;
+  /// A collective of the step before, in time since its beginning.
+  struct Load {
+    Span span;
+    double memory_part = 0;
+    int sms = 0;
+  };
+
+  void issue(double seconds) { time_.host_works(static_cast<Nanoseconds>(seconds * 1e9)); }
+  void run(const Kernel& kernel, double bytes, model::OpKind kind);
+  Nanoseconds duration(const Kernel& kernel, Nanoseconds start);
+  double speed_beside(const Kernel& kernel, const Load& load) const;
+  void keep(const Span& span, model::OpKind kind, double bytes);
+  void add_exposed(StepTimes& times) const;
+
+  GpuKernels* kernels_ = nullptr;
+  Software software_;
+  double issue_s_ = 0;
+  Timeline time_;
+  Stream current_ = Stream::compute;
+  std::uint32_t unit_ = 0;
+  bool backward_ = false, keeps_trace_ = false;
+  Nanoseconds step_start_ = 0, forward_end_ = 0, backward_end_ = 0, host_bound_ = 0, blocked_ = 0, busy_ = 0;
+  std::vector<Span> compute_;  ///< of this step, joined where they touch
+  std::vector<Load> loads_, loads_before_;
+  std::size_t next_load_ = 0;
+  std::vector<Ran> ran_;
+};
+
+/// What is issued and allocated while it lives belongs to a stream.
+class OnStream {
+ public:
+  OnStream(Gpu& gpu, Stream stream) : gpu_(gpu), before_(std::exchange(gpu.current_, stream)) {}
+  ~OnStream() { gpu_.current_ = before_; }
+  OnStream(const OnStream&) = delete;
+  OnStream& operator=(const OnStream&) = delete;
+
+ private:
+  Gpu& gpu_;
+  Stream before_;
+};
+
+}  // namespace foreshard::sim::torch
