@@ -18,6 +18,8 @@
 #include "sim/predict.hpp"
 #include "sim/predicted_trace.hpp"
 #include "sim/report.hpp"
+#include "sim/runtimes/command.hpp"
+#include "sim/runtimes/torch_job.hpp"
 #include "sim/validation/validate.hpp"
 
 namespace {
@@ -28,14 +30,20 @@ Config keys() {
   Config config("foreshard-plan", "Predicts one step of fully sharded training: time, memory, communication.");
   config.example("foreshard-plan --model.preset=gpt2-xl --parallel.world_size=512");
   config.example("foreshard-plan --model.preset=gpt2-xl --parallel.world_size=64 --machine.cluster=aws-p5");
+  config.example(
+      "foreshard-plan --model.preset=llama3-8b --parallel.world_size=64 --machine.cluster=aws-p5 "
+      "--runtime.profile=pytorch-fsdp2 --precision.param=bf16");
   config.example("foreshard-plan --parallel.world_size=2 --machine.file=machine.json --trace=predicted.h5");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "ranks of the run", {.min = 1, .max = 1 << 24});
   config.add("machine.file", "", "machine file of foreshard-calibrate; without one, a generic machine is assumed");
   config.add("machine.cluster", "",
              "predict on a cluster of GPUs: its name in the catalogue, or a JSON file of that form");
-  config.add("runtime.profile", "", "whose runtime: foreshard-cpu, the default without a cluster, or foreshard-cuda",
-             {.choices = {"", "foreshard-cpu", "foreshard-cuda"}});
+  config.add("runtime.profile", "",
+             "whose runtime: foreshard-cpu, the default without a cluster, foreshard-cuda, the default with one, or "
+             "PyTorch's FSDP around Hugging Face's eager modules",
+             {.choices = {"", "foreshard-cpu", "foreshard-cuda", "pytorch-fsdp1", "pytorch-fsdp2"}});
+  sim::torch::add_torch_keys(config);
   config.add("machine.cores", 8, "cores of a node of the generic machine", {.min = 1});
   config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
              {.min = 0});
@@ -66,13 +74,19 @@ sim::Layout layout_of(const Config& config, const sim::Machine& machine) {
   return {ranks, threads > 0 ? threads : std::max(1, machine.cores / ranks)};
 }
 
+std::string command_line(int argc, char** argv) {
+  std::string line;
+  for (int i = 0; i < argc; ++i) line += (i > 0 ? " " : "") + std::string(argv[i]);
+  return line;
+}
+
 void write_trace(const Config& config, int argc, char** argv, const sim::Prediction& prediction,
                  const plan::Plan& plan) {
   const auto path = config.get<std::string>("trace");
   if (path.empty()) return;
   trace::RunInfo run;
   run.run_id = "predicted";
-  for (int i = 0; i < argc; ++i) run.command_line += (i > 0 ? " " : "") + std::string(argv[i]);
+  run.command_line = command_line(argc, argv);
   run.config_json = config.to_json().dump();
   sim::write_trace(path, run, prediction, plan, config.get<bool>("force"));
 }
@@ -149,6 +163,7 @@ int run(int argc, char** argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
+  if (sim::torch::is_asked_for(config)) return sim::torch::run_command(config, command_line(argc, argv)), 0;
   const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
   for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
   const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));

@@ -65,7 +65,7 @@ void Fsdp1::gather(std::size_t at) {
   wait_for_a_free_unit();
   const OnStream on(eager_.gpu(), Stream::unshard);
   unit.whole.resize(unit.shard_elements * options_.world * element);
-  eager_.gpu().collective(Communicator::shard, OpKind::all_gather, unit.whole.bytes());
+  eager_.gpu().collective(Communicator::shard, OpKind::all_gather, unit.whole.bytes(), at);
 }
 
 void Fsdp1::wait_for_gathers() { eager_.gpu().time().wait(Stream::compute, Stream::unshard); }
@@ -157,7 +157,7 @@ void Fsdp1::reduce(std::size_t at) {
   if (sharded()) {
     options_.on_issue(Collective::reduce_scatter, at);
     gpu.copies(2 * input.bytes(), OpKind::cast);  // divided
-    gpu.collective(Communicator::shard, OpKind::reduce_scatter, input.bytes());
+    gpu.collective(Communicator::shard, OpKind::reduce_scatter, input.bytes(), at);
   }
   if (options_.replicas > 1) reduce_over_replicas(at);
   gpu.copies((unit.gradient ? 5 : 2) * reduced.bytes(), OpKind::add);  // divided, and added
@@ -169,7 +169,7 @@ void Fsdp1::reduce_over_replicas(std::size_t at) {
   options_.on_issue(Collective::all_reduce, at);
   gpu.time().wait(Stream::replicate, Stream::reduce);
   const OnStream on(gpu, Stream::replicate);
-  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(DType::f32));
+  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(DType::f32), at);
 }
 
 void Fsdp1::end_backward() {

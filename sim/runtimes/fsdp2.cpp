@@ -48,7 +48,7 @@ void Fsdp2::start_gather(std::size_t at) {
   gpu.copies(2 * shard_bytes, OpKind::cast_shard);
   gpu.time().wait(Stream::unshard, Stream::pre_unshard);
   const OnStream gathering(gpu, Stream::unshard);
-  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::all_gather, unit.gathered.bytes());
+  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::all_gather, unit.gathered.bytes(), at);
   unit.gather_end = gpu.time().end_of(Stream::unshard);
 }
 
@@ -154,14 +154,14 @@ void Fsdp2::reduce(std::size_t at) {
 void Fsdp2::start_reduction(std::size_t at, const Storage& reduced) {
   Gpu& gpu = eager_.gpu();
   options_.on_issue(Collective::reduce_scatter, at);
-  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::reduce_scatter, reduction_input_.bytes());
+  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::reduce_scatter, reduction_input_.bytes(), at);
   reduced_at_ = gpu.time().end_of(Stream::reduce);
   const bool replicated = options_.replicas > 1;
   const OnStream on(gpu, replicated ? Stream::replicate : Stream::reduce);
   if (replicated) {
     options_.on_issue(Collective::all_reduce, at);
     gpu.time().wait(Stream::replicate, Stream::reduce);
-    gpu.collective(Communicator::replica, OpKind::all_reduce, reduced.bytes());
+    gpu.collective(Communicator::replica, OpKind::all_reduce, reduced.bytes(), at);
   }
   if (units_[at].gradient) gpu.copies(3 * reduced.bytes(), OpKind::add);
 }

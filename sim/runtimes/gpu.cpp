@@ -49,7 +49,7 @@ void Gpu::copies(std::int64_t bytes, model::OpKind kind) {
 void Gpu::run(const Kernel& kernel, double bytes, model::OpKind kind) {
   issue(issue_s_);
   const Nanoseconds start = time_.next_start(current_);
-  if (current_ != Stream::compute) return keep(time_.run(current_, nanoseconds(kernel.seconds)), kind, bytes);
+  if (current_ != Stream::compute) return keep(time_.run(current_, nanoseconds(kernel.seconds)), kind, bytes, unit_);
   host_bound_ += std::max<Nanoseconds>(0, time_.host() - time_.end_of(current_));
   const Span span = time_.run(current_, duration(kernel, start));
   busy_ += span.end - span.start;
@@ -57,7 +57,7 @@ void Gpu::run(const Kernel& kernel, double bytes, model::OpKind kind) {
     compute_.back().end = span.end;
   else
     compute_.push_back(span);
-  keep(span, kind, bytes);
+  keep(span, kind, bytes, unit_);
 }
 
 double Gpu::speed_beside(const Kernel& kernel, const Load& load) const {
@@ -87,19 +87,19 @@ Nanoseconds Gpu::duration(const Kernel& kernel, Nanoseconds start) {
   return nanoseconds(1e-9 * (now + work - begin));
 }
 
-void Gpu::collective(Communicator communicator, model::OpKind kind, std::int64_t bytes) {
+void Gpu::collective(Communicator communicator, model::OpKind kind, std::int64_t bytes, std::size_t unit) {
   if (!kernels_) return;
   issue(collective_issue_s);
   const Transfer& transfer = kernels_->collective(kind, static_cast<double>(bytes));
   const Span span = time_.run(current_, communicator, nanoseconds(transfer.seconds));
   loads_.push_back({{span.start - step_start_, span.end - step_start_}, transfer.memory_part, transfer.sms});
-  keep(span, kind, static_cast<double>(bytes));
+  keep(span, kind, static_cast<double>(bytes), static_cast<std::uint32_t>(unit));
 }
 
 void Gpu::block(Nanoseconds event) { blocked_ += time_.block(event); }
 
-void Gpu::keep(const Span& span, model::OpKind kind, double bytes) {
-  if (keeps_trace_) ran_.push_back({span, time_.host(), current_, kind, unit_, backward_, bytes});
+void Gpu::keep(const Span& span, model::OpKind kind, double bytes, std::uint32_t unit) {
+  if (keeps_trace_) ran_.push_back({span, time_.host(), current_, kind, unit, backward_, bytes});
 }
 
 void Gpu::begin_step() {
@@ -107,7 +107,7 @@ void Gpu::begin_step() {
   loads_before_ = std::exchange(loads_, {});
   std::ranges::sort(loads_before_, {}, [](const Load& load) { return load.span.start; });
   next_load_ = 0, host_bound_ = blocked_ = busy_ = 0;
-  compute_.clear(), ran_.clear();
+  compute_.clear(), ran_.clear(), micro_batch_starts_.clear();
   issue(software_.step_host_s);
 }
 

@@ -53,8 +53,8 @@ class Gpu {
   void moves(std::int64_t bytes, model::OpKind kind);
   /// A copy, cast or update that is never compiled.
   void copies(std::int64_t bytes, model::OpKind kind);
-  /// Of the whole buffer's bytes, on the current stream.
-  void collective(Communicator communicator, model::OpKind kind, std::int64_t bytes);
+  /// Of a unit's whole buffer, on the current stream.
+  void collective(Communicator communicator, model::OpKind kind, std::int64_t bytes, std::size_t unit);
   /// The host waits for an event.
   void block(Nanoseconds event);
 
@@ -64,11 +64,14 @@ class Gpu {
 
   /// A step: its phases begin when the host says so, and end when the compute stream has done what they issued.
   void begin_step();
+  void begin_micro_batch() { micro_batch_starts_.push_back(ran_.size()); }
   void begin_backward() { forward_end_ = time_.end_of(Stream::compute); }
   void begin_update() { backward_end_ = time_.end_of(Stream::compute); }
   StepTimes end_step();
   /// All that ran in the last step, in the order of issue; empty unless `keep_trace` was called.
   const std::vector<Ran>& ran() const { return ran_; }
+  /// Where in `ran` its micro-batches begin.
+  const std::vector<std::size_t>& micro_batch_starts() const { return micro_batch_starts_; }
   void keep_trace() { keeps_trace_ = true; }
   Nanoseconds step_start() const { return step_start_; }
 
@@ -85,7 +88,7 @@ class Gpu {
   void run(const Kernel& kernel, double bytes, model::OpKind kind);
   Nanoseconds duration(const Kernel& kernel, Nanoseconds start);
   double speed_beside(const Kernel& kernel, const Load& load) const;
-  void keep(const Span& span, model::OpKind kind, double bytes);
+  void keep(const Span& span, model::OpKind kind, double bytes, std::uint32_t unit);
   void add_exposed(StepTimes& times) const;
 
   GpuKernels* kernels_ = nullptr;
@@ -100,6 +103,7 @@ class Gpu {
   std::vector<Load> loads_, loads_before_;
   std::size_t next_load_ = 0;
   std::vector<Ran> ran_;
+  std::vector<std::size_t> micro_batch_starts_;
 };
 
 /// What is issued and allocated while it lives belongs to a stream.

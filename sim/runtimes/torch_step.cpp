@@ -64,12 +64,14 @@ void cast_buffers(Storage& buffers, const TorchRun& run) {
   if (run.runtime == Runtime::fsdp1) buffers.resize(buffer_elements(run.model) * size_bytes(run.wrap.compute));
 }
 
+}  // namespace
+
 /// One rank's training loop.
-class Training {
+class TorchSteps::Training {
  public:
-  explicit Training(const TorchRun& run, Gpu* gpu = nullptr)
+  Training(const TorchRun& run, Gpu& gpu)
       : run_(run),
-        eager_(live_, run.traits, gpu),
+        eager_(live_, run.traits, &gpu),
         buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
         tokens_(eager_.empty(run.batch.tokens(), DType::i64)),
         wrapper_(wrapped(eager_, run)),
@@ -93,6 +95,7 @@ class Training {
   /// Live bytes after its forward.
   std::int64_t micro_batch(bool last) {
     live_.phase = StepPhase::forward;
+    eager_.gpu().begin_micro_batch();
     wrapper_->begin_micro_batch(last || !run_.no_sync, last);
     cast_buffers(buffers_, run_);
     const Tensor loss = causal_lm_loss(eager_, *wrapper_, run_.model, run_.batch, tokens_, run_.recompute);
@@ -111,30 +114,34 @@ class Training {
   AdamW adamw_;
 };
 
-}  // namespace
+TorchSteps::TorchSteps(const TorchRun& run, Gpu& gpu) : gpu_(gpu), training_(std::make_unique<Training>(run, gpu)) {}
+TorchSteps::~TorchSteps() = default;
+std::int64_t TorchSteps::live_bytes() const { return training_->live_bytes(); }
 
-RunMemory live_memory(const TorchRun& run, int steps) {
-  Training training(run);
-  RunMemory memory{training.live_bytes(), {}};
-  for (int i = 0; i < steps; ++i) memory.steps.push_back(training.step());
-  return memory;
-}
-
-TimedRun steps_of(const TorchRun& run, Gpu& gpu, int steps) {
-  Training training(run, &gpu);
-  TimedRun timed{{training.live_bytes(), {}}, {}};
-  for (int i = 0; i < steps; ++i) {
-    gpu.begin_step();
-    timed.memory.steps.push_back(training.step());
-    timed.times.push_back(gpu.end_step());
-  }
-  return timed;
+std::pair<StepMemory, StepTimes> TorchSteps::step() {
+  gpu_.begin_step();
+  const StepMemory memory = training_->step();
+  return {memory, gpu_.end_step()};
 }
 
 TimedRun timed_run(const TorchRun& run, const Cluster& cluster, const Software& software, int steps) {
   GpuKernels kernels(cluster, software, run.wrap.world, run.wrap.replicas);
   Gpu gpu(kernels, software);
-  return steps_of(run, gpu, steps);
+  TorchSteps training(run, gpu);
+  TimedRun timed{{training.live_bytes(), {}}, {}};
+  for (int i = 0; i < steps; ++i) {
+    const auto [memory, times] = training.step();
+    timed.memory.steps.push_back(memory), timed.times.push_back(times);
+  }
+  return timed;
+}
+
+RunMemory live_memory(const TorchRun& run, int steps) {
+  Gpu gpu;
+  TorchSteps training(run, gpu);
+  RunMemory memory{training.live_bytes(), {}};
+  for (int i = 0; i < steps; ++i) memory.steps.push_back(training.step().first);
+  return memory;
 }
 
 }  // namespace foreshard::sim::torch

@@ -1,4 +1,6 @@
 #pragma once
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "sim/runtimes/transformers.hpp"
@@ -41,7 +43,19 @@ struct TimedRun {
   std::vector<StepTimes> times;
 };
 TimedRun timed_run(const TorchRun& run, const Cluster& cluster, const Software& software, int steps);
-/// On a GPU that was made for the run; it keeps what it did in the last step.
-TimedRun steps_of(const TorchRun& run, Gpu& gpu, int steps);
+
+/// The same step by step, on a GPU that was made for the run and outlives this.
+class TorchSteps {
+ public:
+  TorchSteps(const TorchRun& run, Gpu& gpu);
+  ~TorchSteps();
+  std::int64_t live_bytes() const;
+  std::pair<StepMemory, StepTimes> step();
+
+ private:
+  class Training;
+  Gpu& gpu_;
+  std::unique_ptr<Training> training_;
+};
 
 }  // namespace foreshard::sim::torch

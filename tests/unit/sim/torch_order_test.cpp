@@ -10,6 +10,7 @@
 
 #include "sim/runtimes/fsdp1.hpp"
 #include "sim/runtimes/fsdp2.hpp"
+#include "sim/runtimes/torch_prediction.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -54,10 +55,20 @@ UnitShapes unit_shapes() {
 
 std::string name_of(std::size_t unit) { return unit == 0 ? "root" : "u" + std::to_string(unit - 1); }
 
+const Cluster& cluster() {
+  static const Cluster one = read_cluster("dgx-a100");
+  return one;
+}
+
 /// Writes down what the wrapper issues and where each block's linear operator begins.
 class Recording {
  public:
-  explicit Recording(const Setting& setting) : setting_(setting), eager_(live_, {}) {
+  explicit Recording(const Setting& setting)
+      : setting_(setting),
+        kernels_(cluster(), {}, setting.wrap.world, setting.wrap.replicas),
+        gpu_(kernels_, {}),
+        eager_(live_, {}, &gpu_) {
+    gpu_.keep_trace();
     WrapOptions options = setting.wrap;
     options.on_issue = [this](Collective kind, std::size_t unit) {
       constexpr std::array words{"AG:", "RS:", "AR:"};
@@ -71,8 +82,10 @@ class Recording {
 
   std::string step() {
     order_.clear();
+    gpu_.begin_step();
     for (int k = 0; k < setting_.micro_batches; ++k) {
       order_ += "|micro" + std::to_string(k) + ' ';
+      gpu_.begin_micro_batch();
       const bool last = k + 1 == setting_.micro_batches;
       wrapper_->begin_micro_batch(last || !setting_.no_sync, last);
       const Tensor loss = forward();
@@ -81,6 +94,9 @@ class Recording {
     wrapper_->zero_grad();
     return order_ + "|step";
   }
+
+  /// The last step, from what its kernels and collectives say.
+  std::string as_it_ran() const { return order_text(gpu_.ran(), gpu_.micro_batch_starts()); }
 
  private:
   Tensor block(std::size_t unit, const Tensor& x) {
@@ -104,6 +120,8 @@ class Recording {
   }
 
   Setting setting_;
+  GpuKernels kernels_;
+  Gpu gpu_;
   LiveBytes live_;
   Eager eager_;
   std::unique_ptr<Wrapper> wrapper_;
@@ -121,6 +139,7 @@ TEST(TorchOrder, IsPyTorchsInEverySetting) {
     std::string order;
     for (int step = 0; step < setting.step; ++step) order = recording.step();
     EXPECT_EQ(order, setting.order) << line;
+    EXPECT_EQ(recording.as_it_ran(), setting.order) << line;
   }
   EXPECT_EQ(settings, 252);
 }

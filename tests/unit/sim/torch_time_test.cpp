@@ -81,7 +81,7 @@ TEST(TorchGpu, SlowsAKernelWhileACollectiveRunsBesideIt) {
     gpu.begin_step();
     {
       const OnStream on(gpu, Stream::unshard);
-      gpu.collective(Communicator::shard, OpKind::all_gather, 1 << 30);
+      gpu.collective(Communicator::shard, OpKind::all_gather, 1 << 30, 0);
     }
     gpu.moves(std::int64_t{1} << 34, OpKind::add);
     return gpu.end_step().compute_busy_s;
@@ -148,7 +148,8 @@ Traffic traffic_of(const TorchRun& run, const Software& software) {
   GpuKernels kernels(cluster(), software, run.wrap.world, run.wrap.replicas);
   Gpu gpu(kernels, software);
   gpu.keep_trace();
-  steps_of(run, gpu, 3);
+  TorchSteps training(run, gpu);
+  for (int i = 0; i < 3; ++i) training.step();
   Traffic traffic;
   Nanoseconds end = 0;
   std::map<std::pair<bool, std::uint32_t>, Nanoseconds> last_use;

@@ -1,0 +1,47 @@
+#include "sim/runtimes/command.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "sim/runtimes/torch_report.hpp"
+
+namespace foreshard::sim::torch {
+namespace {
+
+Cluster cluster_of(const Config& config) {
+  const auto name = config.get<std::string>("machine.cluster");
+  if (name.empty() || !config.get<std::string>("machine.file").empty())
+    throw InputError(ExitCode::usage,
+                     fmt::format("runtime.profile = {} runs on GPUs: expected machine.cluster, a name of the catalogue "
+                                 "such as dgx-h100 or a JSON file of that form, and no machine.file",
+                                 config.get<std::string>("runtime.profile")));
+  return read_cluster(name);
+}
+
+void keep_trace(const Config& config, const std::string& command_line, const TorchPrediction& prediction,
+                const TorchJob& job) {
+  const auto path = config.get<std::string>("trace");
+  if (path.empty()) return;
+  const trace::RunInfo run{.run_id = "predicted", .command_line = command_line, .config_json = config.to_json().dump()};
+  write_trace(path, run, prediction, job, config.get<bool>("force"));
+}
+
+}  // namespace
+
+bool is_asked_for(const Config& config) { return config.get<std::string>("runtime.profile").starts_with("pytorch-"); }
+
+void run_command(const Config& config, const std::string& command_line) {
+  const Cluster cluster = cluster_of(config);
+  const TorchJob job = read_torch_job(config, plan::read_settings(config, config.get<int>("parallel.world_size")));
+  const TorchPrediction prediction = predict(job, cluster);
+  keep_trace(config, command_line, prediction, job);
+  if (config.get<bool>("order"))
+    fmt::print("{}\n", order_text(prediction.ran, prediction.micro_batch_starts));
+  else
+    fmt::print(
+        "{}", config.get<bool>("json") ? report_json(prediction, job, cluster) : report_text(prediction, job, cluster));
+}
+
+}  // namespace foreshard::sim::torch

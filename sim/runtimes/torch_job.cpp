@@ -1,0 +1,204 @@
+#include "sim/runtimes/torch_job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace foreshard::sim::torch {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+/// Keys of ours without a meaning here: any value but the default is refused.
+struct Absent {
+  std::string_view key, why;
+};
+constexpr std::array absent{
+    Absent{"offload.parameters", "offload is not modelled for PyTorch"},
+    Absent{"offload.gradients", "offload is not modelled for PyTorch"},
+    Absent{"offload.optimizer", "offload is not modelled for PyTorch"},
+    Absent{"units.policy", "PyTorch is modelled with a unit for each block"},
+    Absent{"units.frozen", "frozen parameters are not modelled for PyTorch"},
+    Absent{"units.ignored", "ignored parameters are not modelled for PyTorch"},
+    Absent{"precision.output", "PyTorch's blocks hand on what they compute in"},
+    Absent{"parallel.reduce_limit", "PyTorch has no such limit: FSDP1 has none, FSDP2 keeps one reduction"},
+    Absent{"activation_checkpoint.every", "every block or none is recomputed"},
+    Absent{"model.dropout", "dropout is not modelled for PyTorch"},
+};
+
+std::string refusal(const Config& config, std::string_view key, std::string_view why) {
+  return fmt::format("{} = {}: {}; leave it out", key, config.get<std::string>(key), why);
+}
+
+bool is_fsdp1(const Config& config) { return config.get<std::string>("runtime.profile") == "pytorch-fsdp1"; }
+
+network::Version read_version(const std::string& text, Problems& problems) {
+  const std::vector<std::string_view> parts = split(text, '.');
+  std::array<int, 3> numbers{};
+  bool good = parts.size() == 3;
+  for (std::size_t i = 0; good && i < 3; ++i)
+    good = std::from_chars(parts[i].data(), parts[i].data() + parts[i].size(), numbers[i]).ec == std::errc();
+  if (!good) problems.push_back(fmt::format("torch.nccl = {}: expected a release such as 2.21.5", text));
+  return {numbers[0], numbers[1], numbers[2]};
+}
+
+cost::AttentionKernel attention_of(const std::string& name) {
+  for (const auto kernel : {cost::AttentionKernel::unfused, cost::AttentionKernel::fa1, cost::AttentionKernel::triton,
+                            cost::AttentionKernel::fa3, cost::AttentionKernel::cudnn})
+    if (name == cost::name_of(kernel)) return kernel;
+  return cost::AttentionKernel::fa2;
+}
+
+Software read_software(const Config& config, Problems& problems) {
+  return {.nccl = read_version(config.get<std::string>("torch.nccl"), problems),
+          .attention = attention_of(config.get<std::string>("torch.attention")),
+          .tf32 = config.get<bool>("torch.tf32"),
+          .compiled = config.get<bool>("torch.compile"),
+          .step_host_s = config.get<double>("torch.step_host_s")};
+}
+
+void read_strategy(const plan::Settings& settings, TorchRun& run, Problems& problems) {
+  const plan::Mesh& mesh = settings.mesh;
+  run.wrap.world = mesh.shard_degree(), run.wrap.replicas = mesh.replicas;
+  run.wrap.reshard = settings.schedule.keep == plan::Keep::visit;
+  if (mesh.outer > 1)
+    problems.push_back("parallel.reshard_after_forward is a number: not modelled for PyTorch; take always or never");
+  if (settings.schedule.keep == plan::Keep::step && mesh.shard_degree() > 1)
+    problems.push_back("parallel.strategy = zero1 keeps parameters over steps: FSDP does not; take shard_grad_op");
+}
+
+/// FSDP1 prefetches one unit in forward or none explicitly; FSDP2 as many as are named, in both directions.
+void read_prefetch(const Config& config, const plan::Settings& settings, TorchJob& job) {
+  WrapOptions& wrap = job.run.wrap;
+  const auto& schedule = settings.schedule;
+  if (schedule.prefetch == plan::BackwardPrefetch::post) wrap.backward_prefetch = BackwardPrefetch::post;
+  if (schedule.prefetch == plan::BackwardPrefetch::none) wrap.backward_prefetch = BackwardPrefetch::none;
+  const bool asked = !config.is_default("parallel.forward_prefetch") && schedule.forward_prefetch > 0;
+  if (is_fsdp1(config)) {
+    wrap.forward_prefetch = asked;
+    if (!asked) job.notes.emplace_back("parallel.forward_prefetch is implicit: by issuing gathers ahead of the device");
+    return;
+  }
+  if (asked || !config.is_default("parallel.prefetch_depth"))
+    wrap.prefetch_depth = std::max(asked ? schedule.forward_prefetch : 0, schedule.prefetch_depth);
+  if (wrap.prefetch_depth > 0)
+    job.notes.push_back(fmt::format("each unit names {} to prefetch, in forward and in backward", wrap.prefetch_depth));
+}
+
+void read_limits(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
+  if (config.is_default("parallel.limit")) return;
+  const int limit = settings.schedule.gather_limit;
+  if (!is_fsdp1(config))
+    problems.push_back(refusal(config, "parallel.limit", "FSDP2 has no rate limiter"));
+  else if (limit != 2 && limit != plan::unlimited)
+    problems.push_back(refusal(config, "parallel.limit", "limit_all_gathers is 2 or unlimited"));
+  job.run.wrap.limits_gathers = limit != plan::unlimited;
+}
+
+void read_prefetch_problems(const Config& config, Problems& problems) {
+  if (is_fsdp1(config)) {
+    if (!config.is_default("parallel.prefetch_depth"))
+      problems.push_back(refusal(config, "parallel.prefetch_depth", "FSDP1 prefetches one unit"));
+  } else if (config.get<std::string>("parallel.prefetch") != "pre") {
+    problems.push_back(refusal(config, "parallel.prefetch", "FSDP2 always prefetches before backward"));
+  }
+}
+
+void read_step(const Config& config, const plan::Settings& settings, TorchRun& run, Problems& problems) {
+  const auto& schedule = settings.schedule;
+  run.batch = {settings.batch.batch, settings.batch.seq};
+  run.micro_batches = schedule.micro_batches;
+  run.no_sync = schedule.accumulation == plan::Accumulation::no_sync && schedule.micro_batches > 1;
+  run.recompute = schedule.recompute.mode == plan::Recompute::Mode::full;
+  run.foreach = config.get<std::string>("torch.optimizer") == "foreach";
+  run.wrap.compute = schedule.precision.parameters.value_or(DType::f32);
+  if (schedule.accumulation == plan::Accumulation::reduce_scatter)
+    problems.push_back(refusal(config, "parallel.accumulation", "expected reduce or no_sync"));
+  if (schedule.recompute.mode == plan::Recompute::Mode::selective)
+    problems.push_back(refusal(config, "activation_checkpoint.mode", "expected none or full"));
+  if (schedule.update != model::OpKind::adamw)
+    problems.push_back(refusal(config, "optimizer.name", "only adamw is modelled for PyTorch"));
+  if (config.get<std::string>("precision.reduce") != "fp32")
+    problems.push_back(refusal(config, "precision.reduce", "only fp32 is modelled for PyTorch"));
+}
+
+double parameters_of(const UnitShapes& units) {
+  double all = 0;
+  for (const auto& unit : units)
+    for (const ParameterShape& shape : unit) all += static_cast<double>(shape.elements());
+  return all;
+}
+
+Decoder of(const model::GptConfig& m, Problems&) {
+  return {.family = Decoder::Family::gpt2,
+          .width = m.width,
+          .ffn = m.ffn_width > 0 ? m.ffn_width : 4 * m.width,
+          .layers = m.layers,
+          .heads = m.heads,
+          .kv_heads = m.heads,
+          .vocab = m.vocab_size,
+          .positions = m.max_seq_len,
+          .tied = m.tied_head};
+}
+
+Decoder of(const model::LlamaConfig& m, Problems& problems) {
+  if (m.width_of_head() * m.heads != m.width)
+    problems.push_back(
+        fmt::format("a head's width of {} is not width / heads: not modelled for PyTorch", m.head_width));
+  if (m.output_bias || m.ffn_bias)
+    problems.emplace_back("biases behind attention or in the feed-forward layer are not modelled for PyTorch");
+  return {.family = Decoder::Family::llama,
+          .width = m.width,
+          .ffn = m.ffn_width,
+          .layers = m.layers,
+          .heads = m.heads,
+          .kv_heads = m.key_heads(),
+          .vocab = m.vocab_size,
+          .tied = m.tied_head,
+          .qkv_bias = m.qkv_bias};
+}
+
+}  // namespace
+
+void add_torch_keys(Config& config) {
+  config.add("torch.attention", "fa2", "pytorch-*: kernel behind scaled_dot_product_attention",
+             {.choices = {"unfused", "fa1", "triton", "fa2", "fa3", "cudnn"}});
+  config.add("torch.optimizer", "foreach", "pytorch-*: how AdamW goes over tensors",
+             {.choices = {"foreach", "for-loop"}});
+  config.add("torch.compile", false, "pytorch-*: blocks are compiled, so that operators on elements are fused");
+  config.add("torch.tf32", false, "pytorch-*: fp32 products on tensor cores");
+  config.add("torch.nccl", "2.28.3", "pytorch-*: release of NCCL");
+  config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
+             {.unit = "s", .min = 0});
+}
+
+Decoder decoder_of(const model::Config& model, Problems& problems) {
+  return std::visit([&](const auto& family) { return of(family, problems); }, model);
+}
+
+TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
+  TorchJob job;
+  Problems problems;
+  for (const Absent& key : absent)
+    if (config.has(key.key) && !config.is_default(key.key)) problems.push_back(refusal(config, key.key, key.why));
+  job.run.runtime = is_fsdp1(config) ? Runtime::fsdp1 : Runtime::fsdp2;
+  job.run.model = decoder_of(settings.model, problems);
+  job.software = read_software(config, problems);
+  read_strategy(settings, job.run, problems);
+  read_prefetch(config, settings, job);
+  read_prefetch_problems(config, problems);
+  read_limits(config, settings, job, problems);
+  read_step(config, settings, job.run, problems);
+  job.parameters = parameters_of(unit_shapes(job.run.model));
+  if (problems.empty()) return job;
+  throw InputError(ExitCode::usage, numbered(fmt::format("{} problems with runtime.profile = {}:", problems.size(),
+                                                         config.get<std::string>("runtime.profile")),
+                                             problems));
+}
+
+}  // namespace foreshard::sim::torch

@@ -1,0 +1,106 @@
+#include "sim/runtimes/torch_prediction.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace foreshard::sim::torch {
+namespace {
+
+using model::OpKind;
+
+constexpr int most_steps = 6;
+constexpr double steady_within = 1e-3;
+
+std::set<std::string> sources_of(const TorchJob& job, const Cluster& cluster) {
+  const cost::GpuProfile& profile = cost::gpu_profile();
+  const std::string& arch = cluster.device.architecture;
+  std::set<std::string> sources{profile.gemm.rate.of(arch).source, profile.gemm.sustained_part.of(arch).source,
+                                profile.hbm_part.source, profile.jitter_sigma.source,
+                                (job.software.compiled ? profile.compiled_issue_s : profile.eager_issue_s).source};
+  if (job.run.wrap.world * job.run.wrap.replicas == 1) return sources;
+  const bool on_node = job.run.wrap.world * job.run.wrap.replicas <= cluster.link_domain;
+  const Fabric& fabric = on_node ? cluster.intra : cluster.fabric;
+  sources.insert("published: NCCL's own model of collectives (NVIDIA/nccl src/graph/tuning.cc)");
+  for (const Quantity* used : {&fabric.floor_s, &fabric.efficiency, &fabric.all_gather_s_per_sqrt_byte})
+    sources.insert(used->source);
+  return sources;
+}
+
+void add_word(std::string& text, const std::string& word) { text += (text.empty() ? "" : " ") + word; }
+
+std::string unit_name(std::uint32_t unit) { return unit == 0 ? "root" : fmt::format("u{}", unit - 1); }
+
+std::string_view collective_word(OpKind kind) {
+  if (kind == OpKind::all_gather) return "AG:";
+  if (kind == OpKind::reduce_scatter) return "RS:";
+  return kind == OpKind::all_reduce ? "AR:" : "";
+}
+
+bool is_of_a_block(const Ran& ran) {
+  const bool by_wrapper = ran.kind == OpKind::retain || ran.kind == OpKind::cast_shard || ran.kind == OpKind::adamw;
+  return ran.stream == Stream::compute && ran.unit > 0 && !by_wrapper;
+}
+
+}  // namespace
+
+TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
+  GpuKernels kernels(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas);
+  Gpu gpu(kernels, job.software);
+  gpu.keep_trace();
+  TorchPrediction prediction;
+  TorchSteps steps(job.run, gpu);
+  prediction.memory.initial = steps.live_bytes();
+  for (int i = 0; i < most_steps; ++i) {
+    const double before = prediction.steady.seconds;
+    const auto [memory, times] = steps.step();
+    prediction.memory.steps.push_back(memory), prediction.steady = times;
+    if (i == 0) prediction.first = times;
+    if (i > 1 && std::abs(times.seconds - before) < steady_within * times.seconds) break;
+  }
+  prediction.ran = gpu.ran(), prediction.micro_batch_starts = gpu.micro_batch_starts();
+  prediction.step_start = gpu.step_start();
+  prediction.flops = flop_basis(job.run);
+  const cost::GpuRates rates = rates_of(cluster.device);
+  prediction.peak_flops_per_s = job.run.wrap.compute == DType::f32 ? rates.f32_flops : rates.half_flops;
+  prediction.sources = sources_of(job, cluster);
+  return prediction;
+}
+
+FlopBasis flop_basis(const TorchRun& run) {
+  const UnitShapes units = unit_shapes(run.model);
+  const Decoder& d = run.model;
+  FlopBasis basis{.attention_widths = static_cast<double>(d.layers * d.width * run.batch.seq),
+                  .tokens = static_cast<double>(run.batch.tokens()) * run.micro_batches,
+                  .recomputes = run.recompute};
+  for (const auto& unit : units)
+    for (const ParameterShape& shape : unit) {
+      basis.parameters += static_cast<double>(shape.elements());
+      if (&unit != &units.front() && shape.cols > 1) basis.product_weights += static_cast<double>(shape.elements());
+    }
+  const auto table = static_cast<double>(d.vocab * d.width);
+  basis.product_weights += table;
+  if (!d.tied) basis.input_tables = table;
+  return basis;
+}
+
+std::string order_text(std::span<const Ran> all, std::span<const std::size_t> micro_batch_starts) {
+  std::string text;
+  std::pair<std::uint32_t, bool> visiting;
+  std::size_t micro_batch = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Ran& ran = all[i];
+    if (micro_batch < micro_batch_starts.size() && micro_batch_starts[micro_batch] == i)
+      add_word(text, fmt::format("|micro{}", micro_batch++)), visiting = {};
+    if (const auto word = collective_word(ran.kind); !word.empty()) {
+      add_word(text, std::string(word) + unit_name(ran.unit));
+    } else if (is_of_a_block(ran) && visiting != std::pair{ran.unit, ran.backward}) {
+      visiting = {ran.unit, ran.backward};
+      add_word(text, (ran.backward ? "B:" : "F:") + unit_name(ran.unit));
+    }
+  }
+  return text + " |step";
+}
+
+}  // namespace foreshard::sim::torch

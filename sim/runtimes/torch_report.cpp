@@ -1,0 +1,127 @@
+#include "sim/runtimes/torch_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.hpp"
+
+namespace foreshard::sim::torch {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view runtime_name(const TorchJob& job) {
+  return job.run.runtime == Runtime::fsdp1 ? "pytorch-fsdp1" : "pytorch-fsdp2";
+}
+
+int world_size(const TorchJob& job) { return job.run.wrap.world * job.run.wrap.replicas; }
+
+double flops_per_s(const TorchPrediction& prediction, FlopConvention convention) {
+  return flops_per_token(prediction.flops, convention) * prediction.flops.tokens / prediction.steady.seconds;
+}
+
+std::string header(const TorchJob& job, const Cluster& cluster) {
+  return fmt::format("{} parameters on {} ranks, shard degree {}, {} tokens a step\n{}: {} x {} a node; {}, {}\n\n",
+                     count_text(static_cast<std::int64_t>(job.parameters)), world_size(job), job.run.wrap.world,
+                     count_text(job.run.batch.tokens() * job.run.micro_batches * world_size(job)), cluster.name,
+                     cluster.gpus_per_node, cluster.device.name, runtime_name(job),
+                     job.software.compiled ? "compiled" : "eager");
+}
+
+std::string line(std::string_view name, const std::string& value) {
+  return fmt::format("  {:<26}{:>12}\n", name, value);
+}
+
+std::string share(std::string_view name, double part_s, double step_s) {
+  return fmt::format("  {:<26}{:>12}{:>7.1f} %\n", name, duration_text(part_s), 100 * part_s / step_s);
+}
+
+std::string times(const TorchPrediction& prediction) {
+  const StepTimes& t = prediction.steady;
+  std::string text = fmt::format("step {:.4g} s, the first one {:.4g} s\n", t.seconds, prediction.first.seconds);
+  for (const auto& [name, part] :
+       {std::pair{"forward", t.forward_s}, std::pair{"backward", t.backward_s}, std::pair{"update", t.update_s},
+        std::pair{"compute stream busy", t.compute_busy_s}, std::pair{"communication", t.communication_busy_s},
+        std::pair{"exposed communication", t.exposed_s}, std::pair{"compute waits for the host", t.host_bound_s},
+        std::pair{"host waits for the device", t.blocked_s}})
+    text += share(name, part, t.seconds);
+  return text + "\n";
+}
+
+constexpr std::string_view phase_names[] = {"forward", "backward", "update"};
+
+std::string memory(const TorchPrediction& prediction) {
+  const StepMemory& steady = prediction.memory.steps.back();
+  return fmt::format("live bytes of tensors, the peak in {}\n", phase_names[static_cast<int>(steady.peak_in)]) +
+         line("before the first step", bytes_text(prediction.memory.initial)) +
+         line("peak of the first step", bytes_text(prediction.memory.steps.front().peak)) +
+         line("peak of later steps", bytes_text(steady.peak)) + line("between steps", bytes_text(steady.after_step)) +
+         "\n";
+}
+
+std::string utilization(const TorchPrediction& prediction) {
+  std::string text = "useful work of a GPU, by who counts\n";
+  for (const FlopConvention convention : all_flop_conventions())
+    text += fmt::format("  {:<22}{:>9.1f} TFLOP/s{:>7.1f} % of peak\n", name_of(convention),
+                        flops_per_s(prediction, convention) / 1e12,
+                        100 * flops_per_s(prediction, convention) / prediction.peak_flops_per_s);
+  return text + "\n";
+}
+
+std::string lines(std::string_view heading, const auto& all) {
+  std::string text = all.empty() ? "" : fmt::format("{}\n", heading);
+  for (const std::string& one : all) text += fmt::format("  {}\n", one);
+  return text;
+}
+
+Json times_json(const StepTimes& t) {
+  return {{"step_time_s", t.seconds},           {"forward_s", t.forward_s},
+          {"backward_s", t.backward_s},         {"update_s", t.update_s},
+          {"compute_busy_s", t.compute_busy_s}, {"communication_busy_s", t.communication_busy_s},
+          {"exposed_comm_s", t.exposed_s},      {"host_bound_s", t.host_bound_s},
+          {"host_blocked_s", t.blocked_s}};
+}
+
+Json memory_json(const StepMemory& m) {
+  return {{"live_peak_bytes", m.peak},
+          {"peak_in", phase_names[static_cast<int>(m.peak_in)]},
+          {"live_after_forward_bytes", m.after_forward},
+          {"live_after_step_bytes", m.after_step}};
+}
+
+}  // namespace
+
+std::string report_text(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
+  return header(job, cluster) + memory(prediction) + times(prediction) + utilization(prediction) +
+         lines("notes", job.notes) + lines("numbers used", prediction.sources);
+}
+
+std::string report_json(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
+  Json by_convention;
+  for (const FlopConvention convention : all_flop_conventions())
+    by_convention[std::string(name_of(convention))] = {
+        {"tflops_per_device", flops_per_s(prediction, convention) / 1e12},
+        {"part_of_peak", flops_per_s(prediction, convention) / prediction.peak_flops_per_s}};
+  Json json{{"schema", 1},
+            {"runtime", runtime_name(job)},
+            {"cluster", cluster.name},
+            {"device", cluster.device.name},
+            {"parameters", job.parameters},
+            {"world_size", world_size(job)},
+            {"shard_degree", job.run.wrap.world},
+            {"micro_batches", job.run.micro_batches},
+            {"tokens_per_rank", job.run.batch.tokens() * job.run.micro_batches},
+            {"tokens_per_s_per_device", prediction.flops.tokens / prediction.steady.seconds},
+            {"initial_live_bytes", prediction.memory.initial},
+            {"first_step", times_json(prediction.first)},
+            {"first_step_memory", memory_json(prediction.memory.steps.front())},
+            {"memory", memory_json(prediction.memory.steps.back())},
+            {"utilization", by_convention},
+            {"notes", job.notes},
+            {"sources", prediction.sources}};
+  json.update(times_json(prediction.steady));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace foreshard::sim::torch

@@ -1,0 +1,108 @@
+// From the user's keys to a run of PyTorch, its report and its trace.
+#include "sim/runtimes/torch_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "plan/build.hpp"
+#include "sim/runtimes/torch_report.hpp"
+#include "trace/check.hpp"
+
+namespace foreshard::sim::torch {
+namespace {
+
+/// The keys of foreshard-plan that matter here, as given.
+TorchJob job_of(std::vector<const char*> arguments) {
+  Config config("test");
+  plan::add_plan_keys(config);
+  config.add("parallel.world_size", 1, "");
+  config.add("runtime.profile", "pytorch-fsdp2", "");
+  add_torch_keys(config);
+  arguments.insert(arguments.begin(), "test");
+  config.parse(static_cast<int>(arguments.size()), arguments.data());
+  return read_torch_job(config, plan::read_settings(config, config.get<int>("parallel.world_size")));
+}
+
+TEST(TorchJob, IsTheModelOfThePreset) {
+  EXPECT_EQ(job_of({"--model.preset=gpt2", "--train.seq_len=8"}).parameters, 124'439'808);
+  const TorchJob llama = job_of({"--model.preset=llama3-8b", "--train.seq_len=8"});
+  EXPECT_EQ(llama.parameters, 8'030'261'248);
+  EXPECT_EQ(llama.run.model.kv_heads, 8);
+  EXPECT_FALSE(llama.run.model.tied);
+}
+
+TEST(TorchJob, CountsFlopsAsOurOwnPlansDo) {
+  for (const char* preset : {"--model.preset=gpt2", "--model.preset=byte-llama-tiny"}) {
+    const TorchJob job = job_of({preset, "--train.seq_len=64", "--train.local_batch_size=2"});
+    Config config("test");
+    plan::add_plan_keys(config);
+    const std::array arguments{"test", preset, "--train.seq_len=64", "--train.local_batch_size=2"};
+    config.parse(4, arguments.data());
+    const plan::Settings settings = plan::read_settings(config, 1);
+    const FlopBasis ours =
+        sim::flop_basis(plan::build_plan(model::build(settings.model, settings.batch), {}, settings.schedule));
+    const FlopBasis torchs = flop_basis(job.run);
+    for (const FlopConvention convention : all_flop_conventions())
+      EXPECT_DOUBLE_EQ(flops_per_token(torchs, convention), flops_per_token(ours, convention)) << name_of(convention);
+    EXPECT_EQ(torchs.tokens, ours.tokens);
+  }
+}
+
+TEST(TorchJob, ReadsStrategyPrefetchAndMicroBatches) {
+  const TorchJob hybrid =
+      job_of({"--runtime.profile=pytorch-fsdp1", "--parallel.world_size=64", "--parallel.strategy=hybrid_shard_grad_op",
+              "--parallel.shard_degree=8", "--parallel.prefetch=none", "--parallel.limit=unlimited",
+              "--parallel.forward_prefetch=1", "--train.global_batch_size=256", "--parallel.accumulation=no_sync",
+              "--precision.param=bf16"});
+  EXPECT_EQ(hybrid.run.wrap.world, 8);
+  EXPECT_EQ(hybrid.run.wrap.replicas, 8);
+  EXPECT_FALSE(hybrid.run.wrap.reshard);
+  EXPECT_EQ(hybrid.run.wrap.backward_prefetch, BackwardPrefetch::none);
+  EXPECT_FALSE(hybrid.run.wrap.limits_gathers);
+  EXPECT_TRUE(hybrid.run.wrap.forward_prefetch);
+  EXPECT_EQ(hybrid.run.micro_batches, 4);
+  EXPECT_TRUE(hybrid.run.no_sync);
+  EXPECT_EQ(hybrid.run.wrap.compute, DType::bf16);
+  EXPECT_EQ(job_of({"--parallel.world_size=4"}).run.wrap.prefetch_depth, 0);
+  EXPECT_EQ(job_of({"--parallel.world_size=4", "--parallel.prefetch_depth=3"}).run.wrap.prefetch_depth, 3);
+}
+
+std::string refusal_of(const std::vector<const char*>& arguments) {
+  try {
+    job_of(arguments);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TorchJob, RefusesByNameWhatFsdpHasNot) {
+  for (const char* key : {"--parallel.limit=4", "--parallel.reduce_limit=3", "--offload.optimizer=true",
+                          "--units.policy=blocks:2", "--activation_checkpoint.mode=selective", "--optimizer.name=lion",
+                          "--parallel.strategy=zero1", "--parallel.prefetch=none", "--torch.nccl=2"}) {
+    const std::string name = std::string(key).substr(2, std::string(key).find('=') - 2);
+    EXPECT_NE(refusal_of({"--parallel.world_size=4", key}).find(name), std::string::npos) << key;
+  }
+  EXPECT_NE(refusal_of({"--runtime.profile=pytorch-fsdp1", "--parallel.prefetch_depth=2"}).find("prefetch_depth"),
+            std::string::npos);
+}
+
+TEST(TorchJob, WritesATraceThatAgreesWithItself) {
+  const TorchJob job = job_of({"--model.preset=byte-llama-tiny", "--parallel.world_size=16",
+                               "--train.global_batch_size=32", "--precision.param=bf16"});
+  const TorchPrediction prediction = predict(job, read_cluster("dgx-a100"));
+  const auto path = std::filesystem::temp_directory_path() / "foreshard_torch_trace_test.h5";
+  write_trace(path.string(), {.run_id = "test"}, prediction, job, true);
+  const trace::Trace trace = trace::read(path.string());
+  for (const trace::Finding& finding : trace::check(trace))
+    EXPECT_EQ(finding.violations, 0u) << finding.check << ' ' << finding.first_violation;
+  EXPECT_EQ(trace.rows.size(), prediction.ran.size());
+  EXPECT_EQ(trace.steps.at(0).tokens, job.run.batch.tokens() * 2);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace foreshard::sim::torch
