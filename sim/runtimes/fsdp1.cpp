@@ -66,6 +66,8 @@ void Fsdp1::gather(std::size_t at) {
   const OnStream on(eager_.gpu(), Stream::unshard);
   unit.whole.resize(unit.shard_elements * options_.world * element);
   eager_.gpu().collective(Communicator::shard, OpKind::all_gather, unit.whole.bytes(), at);
+  eager_.gpu().used_by(Communicator::shard, unit.whole);
+  if (cast) cast.record(Stream::unshard);
 }
 
 void Fsdp1::wait_for_gathers() { eager_.gpu().time().wait(Stream::compute, Stream::unshard); }
@@ -78,6 +80,7 @@ void Fsdp1::make_views(Unit& unit) {
 }
 
 void Fsdp1::reshard(Unit& unit) {
+  unit.whole.record(Stream::compute);
   unit.whole.resize(0);
   unit.is_whole = false;
   if (options_.limits_gathers) frees_.push_back(eager_.gpu().time().end_of(Stream::compute));
@@ -152,12 +155,14 @@ void Fsdp1::reduce(std::size_t at) {
   gpu.time().wait(Stream::reduce, Stream::compute);
   const OnStream on(gpu, Stream::reduce);
   const Storage gradient = std::exchange(unit.leaf->gradient, {});
+  gradient.record(Stream::reduce);
   const Storage input = reduction_input(unit, gradient);
   const Storage reduced = sharded() ? eager_.empty(unit.shard_elements, DType::f32) : input;
   if (sharded()) {
     options_.on_issue(Collective::reduce_scatter, at);
     gpu.copies(2 * input.bytes(), OpKind::cast);  // divided
     gpu.collective(Communicator::shard, OpKind::reduce_scatter, input.bytes(), at);
+    for (const Storage& buffer : {input, reduced}) gpu.used_by(Communicator::shard, buffer);
   }
   if (options_.replicas > 1) reduce_over_replicas(at);
   gpu.copies((unit.gradient ? 5 : 2) * reduced.bytes(), OpKind::add);  // divided, and added

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sim/runtimes/gpu_kernels.hpp"
+#include "sim/runtimes/live_bytes.hpp"
 #include "sim/runtimes/timeline.hpp"
 
 namespace foreshard::sim::torch {
@@ -55,6 +56,10 @@ class Gpu {
   void copies(std::int64_t bytes, model::OpKind kind);
   /// Of a unit's whole buffer, on the current stream.
   void collective(Communicator communicator, model::OpKind kind, std::int64_t bytes, std::size_t unit);
+  /// A buffer that a collective uses: recorded where the process group does so.
+  void used_by(Communicator communicator, const Storage& buffer) const {
+    if (software_.records_collectives) buffer.record(communicator);
+  }
   /// The host waits for an event.
   void block(Nanoseconds event);
 

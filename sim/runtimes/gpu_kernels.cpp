@@ -65,11 +65,11 @@ Kernel GpuKernels::moves(double bytes) const {
   return {cost::memory_bound_seconds(profile_, gpu_, bytes, Running::in_step), memory_seconds(bytes)};
 }
 
-network::Group GpuKernels::group_of(model::OpKind kind) const {
-  const plan::Mesh mesh{.replicas = replicas_, .inner = shard_ranks_};
+network::Group group_of(const Cluster& cluster, int shard_ranks, int replicas, model::OpKind kind) {
+  const plan::Mesh mesh{.replicas = replicas, .inner = shard_ranks};
   const bool over_replicas = kind == model::OpKind::all_reduce;
   const auto members = members_of(mesh, over_replicas ? plan::GroupKind::replica : plan::GroupKind::shard,
-                                  std::min(cluster_.gpus_per_node, mesh.world_size()));
+                                  std::min(cluster.gpus_per_node, mesh.world_size()));
   return {members.ranks, members.on_node, 1 + members.in_equal_groups / members.on_node};
 }
 
@@ -77,7 +77,8 @@ const Transfer& GpuKernels::collective(model::OpKind kind, double bytes) {
   const auto [found, is_new] =
       transfers_.try_emplace(Key{static_cast<std::int64_t>(kind), static_cast<std::int64_t>(bytes)});
   if (is_new) {
-    const auto cost = network::collective_time(cluster_, software_.nccl, kind, bytes, group_of(kind));
+    const auto cost = network::collective_time(cluster_, software_.nccl, kind, bytes,
+                                               group_of(cluster_, shard_ranks_, replicas_, kind));
     const double seconds = std::max(cost.seconds, profile_.memory_start_s.value);
     const double moved = 2 * cost::passes(kind) * bytes;
     found->second = {seconds, std::min(1.0, memory_seconds(moved) / seconds), cost.channels};

@@ -15,11 +15,12 @@ namespace foreshard::sim::torch {
 struct Software {
   network::Version nccl;
   cost::AttentionKernel attention = cost::AttentionKernel::fa2;  ///< behind scaled_dot_product_attention
-  bool tf32 = false;           ///< f32 products on tensor cores (torch.set_float32_matmul_precision("high"))
-  bool compiled = false;       ///< torch.compile: operators on elements are fused, and issued at less cost
-  double step_host_s = 0;      ///< host time of a step besides its operators: data, logging
-  bool waits_for_step = true;  ///< the loop reads the loss, so that the host waits for the device in each step
-  bool varies = true;          ///< ranks vary in speed, and all take the slowest's time (cost/stragglers.hpp)
+  bool tf32 = false;                 ///< f32 products on tensor cores (torch.set_float32_matmul_precision("high"))
+  bool compiled = false;             ///< torch.compile: operators on elements are fused, and issued at less cost
+  double step_host_s = 0;            ///< host time of a step besides its operators: data, logging
+  bool records_collectives = false;  ///< NCCL's process group records its buffers on its stream (PyTorch up to 2.6)
+  bool waits_for_step = true;        ///< the loop reads the loss, so that the host waits for the device in each step
+  bool varies = true;                ///< ranks vary in speed, and all take the slowest's time (cost/stragglers.hpp)
 };
 
 /// A kernel that runs alone: its time, the part of it that its traffic alone would take, and its thread blocks where
@@ -34,6 +35,9 @@ struct Transfer {
   double seconds = 0, memory_part = 0;
   int sms = 0;
 };
+
+/// Who takes part: all-reduces are over replicas, other collectives over the neighbours that share a model.
+network::Group group_of(const Cluster& cluster, int shard_ranks, int replicas, model::OpKind kind);
 
 /// Times of kernels and collectives on a cluster's GPUs by sim/cost and sim/network; equal ones are looked up once.
 class GpuKernels {
@@ -60,7 +64,6 @@ class GpuKernels {
     std::size_t operator()(const Key& key) const;
   };
   double memory_seconds(double bytes) const;
-  network::Group group_of(model::OpKind kind) const;
 
   const Cluster& cluster_;
   Software software_;

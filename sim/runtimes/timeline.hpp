@@ -34,6 +34,7 @@ class Timeline {
   Nanoseconds host() const { return host_; }
   /// When all that was issued to a stream has ended: an event recorded on it now.
   Nanoseconds end_of(Stream stream) const { return streams_[at(stream)]; }
+  Nanoseconds end_of(Communicator communicator) const { return communicators_[at(communicator)]; }
   Nanoseconds end_of_all() const { return *std::ranges::max_element(streams_); }
 
   void host_works(Nanoseconds duration) { host_ += duration; }

@@ -173,6 +173,7 @@ void add_torch_keys(Config& config) {
   config.add("torch.compile", false, "pytorch-*: blocks are compiled, so that operators on elements are fused");
   config.add("torch.tf32", false, "pytorch-*: fp32 products on tensor cores");
   config.add("torch.nccl", "2.28.3", "pytorch-*: release of NCCL");
+  config.add("torch.alloc_conf", "", "pytorch-*: PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True");
   config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
              {.unit = "s", .min = 0});
 }
@@ -189,6 +190,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.run.runtime = is_fsdp1(config) ? Runtime::fsdp1 : Runtime::fsdp2;
   job.run.model = decoder_of(settings.model, problems);
   job.software = read_software(config, problems);
+  job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_strategy(settings, job.run, problems);
   read_prefetch(config, settings, job);
   read_prefetch_problems(config, problems);

@@ -4,6 +4,7 @@
 
 #include "base/config.hpp"
 #include "plan/settings.hpp"
+#include "sim/allocator/settings.hpp"
 #include "sim/runtimes/torch_step.hpp"
 
 namespace foreshard::sim::torch {
@@ -12,6 +13,7 @@ namespace foreshard::sim::torch {
 struct TorchJob {
   TorchRun run;
   Software software;
+  allocator::Settings allocator;
   double parameters = 0;
   std::vector<std::string> notes;  ///< keys that are read otherwise than by our own runtimes, a line each
 };

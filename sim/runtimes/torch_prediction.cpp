@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/runtimes/cached_memory.hpp"
+
 namespace foreshard::sim::torch {
 namespace {
 
@@ -43,21 +45,43 @@ bool is_of_a_block(const Ran& ran) {
   return ran.stream == Stream::compute && ran.unit > 0 && !by_wrapper;
 }
 
+AllocatorPeaks peaks_of(const allocator::Statistics& now, std::int64_t retries_before) {
+  return {now.allocated.peak, now.active.peak, now.reserved.peak, now.retries - retries_before};
+}
+
+void run_steps(const TorchJob& job, Gpu& gpu, CachedMemory& memory, TorchPrediction& prediction) {
+  TorchSteps steps(job.run, gpu, &memory);
+  const allocator::Statistics& statistics = memory.allocator().statistics();
+  prediction.memory.initial = steps.live_bytes();
+  prediction.reserved_before = statistics.reserved.current;
+  for (int i = 0; i < most_steps; ++i) {
+    const double before = prediction.steady.seconds;
+    const std::int64_t retries = statistics.retries;
+    memory.allocator().reset_peaks();
+    const auto [live, times] = steps.step();
+    prediction.memory.steps.push_back(live), prediction.steady = times;
+    prediction.peaks.push_back(peaks_of(statistics, retries));
+    if (i == 0) prediction.first = times;
+    if (i > 1 && std::abs(times.seconds - before) < steady_within * times.seconds) break;
+  }
+}
+
 }  // namespace
 
 TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
   GpuKernels kernels(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas);
   Gpu gpu(kernels, job.software);
   gpu.keep_trace();
-  TorchPrediction prediction;
-  TorchSteps steps(job.run, gpu);
-  prediction.memory.initial = steps.live_bytes();
-  for (int i = 0; i < most_steps; ++i) {
-    const double before = prediction.steady.seconds;
-    const auto [memory, times] = steps.step();
-    prediction.memory.steps.push_back(memory), prediction.steady = times;
-    if (i == 0) prediction.first = times;
-    if (i > 1 && std::abs(times.seconds - before) < steady_within * times.seconds) break;
+  TorchPrediction prediction{
+      .outside_bytes = outside_memory(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas).total(),
+      .device_bytes = std::llround(cluster.device.memory_bytes.value)};
+  allocator::CachingAllocator allocator(job.allocator, prediction.device_bytes, prediction.outside_bytes);
+  try {
+    CachedMemory memory(allocator, gpu, cluster.device);
+    run_steps(job, gpu, memory, prediction);
+  } catch (const DeviceIsFull& full) {
+    prediction.out_of_memory = full.why.text();
+    prediction.failed_step = static_cast<int>(prediction.memory.steps.size()) + (prediction.memory.initial > 0 ? 1 : 0);
   }
   prediction.ran = gpu.ran(), prediction.micro_batch_starts = gpu.micro_batch_starts();
   prediction.step_start = gpu.step_start();

@@ -11,6 +11,11 @@ namespace foreshard::sim::torch {
 /// What steps of PyTorch will be on a cluster.
 struct TorchPrediction {
   StepTimes first, steady;
+  std::vector<AllocatorPeaks> peaks;  ///< of each step
+  std::int64_t reserved_before = 0;   ///< by the allocator, before the first step
+  std::int64_t outside_bytes = 0, device_bytes = 0;
+  std::string out_of_memory;                    ///< where a step asked for more than there is; then nothing follows
+  int failed_step = 0;                          ///< in which, 0: while the model was made
   RunMemory memory;                             ///< of the first step and those behind it
   std::vector<Ran> ran;                         ///< of the steady step, in the order of issue
   std::vector<std::size_t> micro_batch_starts;  ///< in `ran`
@@ -20,7 +25,8 @@ struct TorchPrediction {
   std::set<std::string> sources;
 };
 
-/// Steps until one takes as long as the one before.
+/// Steps until one takes as long as the one before, or needs more memory than there is. Memory lies in PyTorch's
+/// allocator, beside context and communicators.
 TorchPrediction predict(const TorchJob& job, const Cluster& cluster);
 
 /// What counts of FLOPs are made from, of one rank's step.

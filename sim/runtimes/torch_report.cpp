@@ -51,13 +51,28 @@ std::string times(const TorchPrediction& prediction) {
 
 constexpr std::string_view phase_names[] = {"forward", "backward", "update"};
 
-std::string memory(const TorchPrediction& prediction) {
+std::string live(const TorchPrediction& prediction) {
   const StepMemory& steady = prediction.memory.steps.back();
   return fmt::format("live bytes of tensors, the peak in {}\n", phase_names[static_cast<int>(steady.peak_in)]) +
          line("before the first step", bytes_text(prediction.memory.initial)) +
          line("peak of the first step", bytes_text(prediction.memory.steps.front().peak)) +
          line("peak of later steps", bytes_text(steady.peak)) + line("between steps", bytes_text(steady.after_step)) +
          "\n";
+}
+
+std::string held(std::string_view which, const AllocatorPeaks& peaks) {
+  return fmt::format("  {:<16}{:>12}{:>12}{:>12}{:>9}\n", which, bytes_text(peaks.allocated), bytes_text(peaks.active),
+                     bytes_text(peaks.reserved), peaks.retries);
+}
+
+/// What the allocator held, and whether the device has it.
+std::string memory(const TorchPrediction& prediction) {
+  std::string text = "peaks in PyTorch's allocator\n";
+  text += fmt::format("  {:<16}{:>12}{:>12}{:>12}{:>9}\n", "", "allocated", "active", "reserved", "retries");
+  if (!prediction.peaks.empty()) text += held("first step", prediction.peaks.front());
+  if (prediction.peaks.size() > 1) text += held("steady step", prediction.peaks.back());
+  text += line("context, communicators", bytes_text(prediction.outside_bytes));
+  return text + "  " + verdict_text(prediction) + "\n\n";
 }
 
 std::string utilization(const TorchPrediction& prediction) {
@@ -83,26 +98,51 @@ Json times_json(const StepTimes& t) {
           {"host_blocked_s", t.blocked_s}};
 }
 
-Json memory_json(const StepMemory& m) {
-  return {{"live_peak_bytes", m.peak},
+Json memory_json(const StepMemory& m, const AllocatorPeaks& peaks) {
+  return {{"allocated_peak_bytes", peaks.allocated},
+          {"active_peak_bytes", peaks.active},
+          {"reserved_peak_bytes", peaks.reserved},
+          {"retries", peaks.retries},
+          {"live_peak_bytes", m.peak},
           {"peak_in", phase_names[static_cast<int>(m.peak_in)]},
           {"live_after_forward_bytes", m.after_forward},
           {"live_after_step_bytes", m.after_step}};
 }
 
-}  // namespace
-
-std::string report_text(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
-  return header(job, cluster) + memory(prediction) + times(prediction) + utilization(prediction) +
-         lines("notes", job.notes) + lines("numbers used", prediction.sources);
-}
-
-std::string report_json(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
+Json utilization_json(const TorchPrediction& prediction) {
   Json by_convention;
   for (const FlopConvention convention : all_flop_conventions())
     by_convention[std::string(name_of(convention))] = {
         {"tflops_per_device", flops_per_s(prediction, convention) / 1e12},
         {"part_of_peak", flops_per_s(prediction, convention) / prediction.peak_flops_per_s}};
+  return by_convention;
+}
+
+}  // namespace
+
+std::string verdict_text(const TorchPrediction& prediction) {
+  if (!prediction.out_of_memory.empty())
+    return fmt::format(
+        "DOES NOT FIT, {}: {}",
+        prediction.failed_step == 0 ? "while the model is made" : fmt::format("in step {}", prediction.failed_step),
+        prediction.out_of_memory);
+  const AllocatorPeaks& steady = prediction.peaks.back();
+  const std::string needed = bytes_text(steady.reserved + prediction.outside_bytes);
+  const std::string of = fmt::format("{} of {}", needed, bytes_text(prediction.device_bytes));
+  if (steady.retries > 0)
+    return fmt::format("fits only with {} allocation retries a step, each of which waits for the device: {}",
+                       steady.retries, of);
+  return "fits: " + of;
+}
+
+std::string report_text(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
+  const bool ends = !prediction.out_of_memory.empty();
+  return header(job, cluster) + (prediction.memory.steps.empty() ? "" : live(prediction)) + memory(prediction) +
+         (ends ? "" : times(prediction) + utilization(prediction)) + lines("notes", job.notes) +
+         lines("numbers used", prediction.sources);
+}
+
+std::string report_json(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
   Json json{{"schema", 1},
             {"runtime", runtime_name(job)},
             {"cluster", cluster.name},
@@ -112,14 +152,22 @@ std::string report_json(const TorchPrediction& prediction, const TorchJob& job, 
             {"shard_degree", job.run.wrap.world},
             {"micro_batches", job.run.micro_batches},
             {"tokens_per_rank", job.run.batch.tokens() * job.run.micro_batches},
-            {"tokens_per_s_per_device", prediction.flops.tokens / prediction.steady.seconds},
+            {"device_bytes", prediction.device_bytes},
+            {"outside_allocator_bytes", prediction.outside_bytes},
+            {"reserved_before_bytes", prediction.reserved_before},
             {"initial_live_bytes", prediction.memory.initial},
-            {"first_step", times_json(prediction.first)},
-            {"first_step_memory", memory_json(prediction.memory.steps.front())},
-            {"memory", memory_json(prediction.memory.steps.back())},
-            {"utilization", by_convention},
+            {"fits", prediction.out_of_memory.empty()},
+            {"verdict", verdict_text(prediction)},
             {"notes", job.notes},
             {"sources", prediction.sources}};
+  if (!prediction.memory.steps.empty()) {
+    json["first_step"] = times_json(prediction.first);
+    json["first_step_memory"] = memory_json(prediction.memory.steps.front(), prediction.peaks.front());
+  }
+  if (!prediction.out_of_memory.empty()) return json.dump(2) + "\n";
+  json["memory"] = memory_json(prediction.memory.steps.back(), prediction.peaks.back());
+  json["tokens_per_s_per_device"] = prediction.flops.tokens / prediction.steady.seconds;
+  json["utilization"] = utilization_json(prediction);
   json.update(times_json(prediction.steady));
   return json.dump(2) + "\n";
 }

@@ -9,6 +9,10 @@ namespace foreshard::sim::torch {
 /// For people: step time and where it goes, memory, TFLOP/s by who counts, notes, and where the numbers come from.
 std::string report_text(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster);
 
+/// Whether it fits the device's memory, or where it does not: while the model is made, in the first step, in a later
+/// one.
+std::string verdict_text(const TorchPrediction& prediction);
+
 /// One JSON object, units in the keys, in seconds, bytes and FLOPs.
 std::string report_json(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster);
 

@@ -69,8 +69,9 @@ void cast_buffers(Storage& buffers, const TorchRun& run) {
 /// One rank's training loop.
 class TorchSteps::Training {
  public:
-  Training(const TorchRun& run, Gpu& gpu)
+  Training(const TorchRun& run, Gpu& gpu, Place* place)
       : run_(run),
+        live_{.place = place},
         eager_(live_, run.traits, &gpu),
         buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
         tokens_(eager_.empty(run.batch.tokens(), DType::i64)),
@@ -114,7 +115,8 @@ class TorchSteps::Training {
   AdamW adamw_;
 };
 
-TorchSteps::TorchSteps(const TorchRun& run, Gpu& gpu) : gpu_(gpu), training_(std::make_unique<Training>(run, gpu)) {}
+TorchSteps::TorchSteps(const TorchRun& run, Gpu& gpu, Place* place)
+    : gpu_(gpu), training_(std::make_unique<Training>(run, gpu, place)) {}
 TorchSteps::~TorchSteps() = default;
 std::int64_t TorchSteps::live_bytes() const { return training_->live_bytes(); }
 

@@ -28,6 +28,11 @@ struct StepMemory {
   StepPhase peak_in = StepPhase::forward;
 };
 
+/// The most that PyTorch's allocator held of each in a step, and how often it had to wait for the device and ask again.
+struct AllocatorPeaks {
+  std::int64_t allocated = 0, active = 0, reserved = 0, retries = 0;
+};
+
 struct RunMemory {
   std::int64_t initial = 0;
   std::vector<StepMemory> steps;
@@ -47,7 +52,8 @@ TimedRun timed_run(const TorchRun& run, const Cluster& cluster, const Software& 
 /// The same step by step, on a GPU that was made for the run and outlives this.
 class TorchSteps {
  public:
-  TorchSteps(const TorchRun& run, Gpu& gpu);
+  /// `place` may be none. It and `gpu` must outlive this.
+  TorchSteps(const TorchRun& run, Gpu& gpu, Place* place = nullptr);
   ~TorchSteps();
   std::int64_t live_bytes() const;
   std::pair<StepMemory, StepTimes> step();

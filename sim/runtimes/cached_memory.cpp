@@ -1,0 +1,43 @@
+#include "sim/runtimes/cached_memory.hpp"
+
+#include <algorithm>
+
+namespace foreshard::sim::torch {
+
+CachedMemory::CachedMemory(allocator::CachingAllocator& allocator, Gpu& gpu, const Device& device)
+    : allocator_(allocator), gpu_(gpu) {
+  for (int thread = 0; thread < 2; ++thread) allocate(allocator::blas_workspace_bytes(device));
+  allocate(allocator::blaslt_workspace_bytes(device));
+}
+
+void* CachedMemory::allocate(std::int64_t bytes) {
+  const Timeline& time = gpu_.time();
+  const auto stream = static_cast<allocator::Stream>(gpu_.current());
+  const allocator::Allocation given = allocator_.allocate(bytes, stream, time.host(), time.end_of_all());
+  if (given.out_of_memory) throw DeviceIsFull{allocator_.failure()};
+  gpu_.block(given.host_at);
+  return given.block;
+}
+
+void CachedMemory::free(void* block, Recorded recorded) {
+  auto* given = static_cast<allocator::Block*>(block);
+  if (recorded.none()) return allocator_.free(given);
+  const Timeline& time = gpu_.time();
+  Nanoseconds passed = 0;
+  for (std::size_t i = 0; i < stream_count; ++i)
+    if (const auto stream = static_cast<Stream>(i); recorded.has(stream))
+      passed = std::max(passed, time.end_of(stream));
+  for (std::size_t i = 0; i < communicator_count; ++i)
+    if (const auto one = static_cast<Communicator>(i); recorded.has(one)) passed = std::max(passed, time.end_of(one));
+  allocator_.free(given, passed);
+}
+
+allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,
+                                        int replicas) {
+  const auto group = [&](model::OpKind kind) { return group_of(cluster, shard_ranks, replicas, kind); };
+  return allocator::outside_memory(
+      cluster, {.nccl = software.nccl},
+      {{group(model::OpKind::all_gather), false}, {group(model::OpKind::all_reduce), true}});
+}
+
+}  // namespace foreshard::sim::torch
