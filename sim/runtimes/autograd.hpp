@@ -36,6 +36,7 @@ struct Tensor {
   DType type = DType::f32;
   Edge edge;
 };
+inline std::int64_t bytes(const Tensor& x) { return x.elements * size_bytes(x.type); }
 
 using Gradients = std::vector<Storage>;
 

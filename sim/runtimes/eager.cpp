@@ -11,8 +11,6 @@ using model::OpKind;
 /// A gradient that passes through unchanged.
 Gradients same(const Gradients& g) { return {g[0]}; }
 
-std::int64_t bytes(const Tensor& x) { return x.elements * size_bytes(x.type); }
-
 }  // namespace
 
 Tensor Eager::made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
@@ -69,18 +67,21 @@ Tensor Eager::embedding(const Storage& indices, const Tensor& table, std::int64_
   });
 }
 
-Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias) {
-  const Saved kept_x = save(x.storage), kept_gain = save(gain.storage), kept_bias = save(bias.storage);
+Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const std::optional<Tensor>& bias) {
+  const Saved kept_x = save(x.storage), kept_gain = save(gain.storage);
+  const Saved kept_bias = bias ? save(bias->storage) : Saved(Storage{});
   const Storage y = like(x);
   const DType stats = traits_.norm_stats_f32 ? DType::f32 : x.type;
   const std::int64_t rows = x.elements / gain.elements;
   const Saved mean = save(empty(rows, stats)), rstd = save(empty(rows, stats));
   gpu_.moves(2 * bytes(x), OpKind::layer_norm);
-  auto dx = maker(x, 3 * bytes(x)), d_gain = maker(gain, 2 * bytes(x)), d_bias = maker(bias);
-  return made(y, x.elements, x.type, {x.edge, gain.edge, bias.edge}, [=](const Gradients&) -> Gradients {
-    const Storage operands[] = {kept_x.get(), kept_gain.get(), kept_bias.get(), mean.get(), rstd.get()};
-    return {dx(), d_gain(), d_bias()};
-  });
+  auto dx = maker(x, 3 * bytes(x)), d_gain = maker(gain, 2 * bytes(x));
+  auto d_bias = bias ? maker(*bias) : [] { return Storage{}; };
+  return made(y, x.elements, x.type, {x.edge, gain.edge, bias ? bias->edge : Edge{}},
+              [=](const Gradients&) -> Gradients {
+                const Storage operands[] = {kept_x.get(), kept_gain.get(), kept_bias.get(), mean.get(), rstd.get()};
+                return {dx(), d_gain(), d_bias()};
+              });
 }
 
 Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, std::int64_t rows) {
@@ -129,9 +130,12 @@ Tensor Eager::multiply_broadcast(const Tensor& x, const Tensor& factor) {
   auto full = maker(x, 3 * bytes(x)), dx = maker(x, 2 * bytes(x)), d_factor = maker(factor, bytes(x));
   gpu_.moves(2 * bytes(x), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge, factor.edge}, [=](const Gradients&) -> Gradients {
-    const Storage operands[] = {kept_x.get(), kept_factor.get()};
-    const Storage d_full = full();
-    return {dx(), d_factor()};
+    Storage d_full, d_x;
+    {
+      const Storage operands[] = {kept_x.get(), kept_factor.get()};
+      d_full = full(), d_x = dx();
+    }
+    return {d_x, d_factor()};
   });
 }
 
@@ -162,7 +166,7 @@ Tensor Eager::rsqrt(const Tensor& x) {
   });
 }
 
-Tensor Eager::silu(const Tensor& x) {
+Tensor Eager::saves_operand(const Tensor& x) {
   const Saved kept = save(x.storage);
   auto dx = maker(x, 3 * bytes(x));
   gpu_.moves(2 * bytes(x), OpKind::gelu);
@@ -172,16 +176,19 @@ Tensor Eager::silu(const Tensor& x) {
   });
 }
 
-Tensor Eager::tanh(const Tensor& x) {
-  const Storage y = like(x);
-  const Saved kept = save(y);
+Tensor Eager::silu(const Tensor& x) { return saves_operand(x); }
+
+Tensor Eager::saves_result(const Storage& storage, const Tensor& x) {
+  const Saved kept = save(storage);
   auto dx = maker(x, 3 * bytes(x));
   gpu_.moves(2 * bytes(x), OpKind::gelu);
-  return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
+  return made(storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get();
     return {dx()};
   });
 }
+
+Tensor Eager::tanh(const Tensor& x) { return saves_result(like(x), x); }
 
 Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
                    std::int64_t seq, bool causal) {
@@ -206,17 +213,14 @@ Tensor Eager::heads(const Tensor& x, bool copies_gradient) {
               [=](const Gradients& g) -> Gradients { return {copies_gradient ? copy() : g[0]}; });
 }
 
-Tensor Eager::slice_half(const Tensor& x) {
+Tensor Eager::slice(const Tensor& x, std::int64_t elements) {
   auto dx = maker(x, 2 * bytes(x));
-  return made(x.storage, x.elements / 2, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
+  return made(x.storage, elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
 Tensor Eager::rotate_half(const Tensor& x) {
-  const Tensor first = slice_half(x), second = slice_half(x), negated = scale(second);
-  gpu_.moves(2 * bytes(x), OpKind::add);
-  return made(like(x), x.elements, x.type, {negated.edge, first.edge}, [](const Gradients& g) -> Gradients {
-    return {g[0], g[0]};
-  });
+  const Tensor first = slice(x, x.elements / 2), second = slice(x, x.elements / 2), negated = scale(second);
+  return cat({negated, first});
 }
 
 Tensor Eager::repeat_heads(const Tensor& x, std::int64_t times) {
@@ -240,14 +244,9 @@ Tensor Eager::cross_entropy(const Tensor& logits, const Storage& targets) {
   auto d_logits = maker(logits, 3 * bytes(logits)), d_logs = maker(logits, bytes(logits));
   gpu_.moves(3 * bytes(logits), OpKind::cross_entropy);
   const Storage log_softmax = like(logits);
-  const Saved kept = save(log_softmax);
-  const Tensor logs =
-      made(log_softmax, logits.elements, logits.type, {logits.edge}, [=](const Gradients&) -> Gradients {
-        const Storage result = kept.get();
-        return {d_logits()};
-      });
-  const Saved kept_logs = save(log_softmax), kept_targets = save(targets), weight = save(empty(1, DType::f32));
-  return made(empty(1, DType::f32), 1, DType::f32, {logs.edge}, [=](const Gradients&) -> Gradients {
+  const Tensor logs = saves_result(log_softmax, logits);
+  const Saved kept_logs = save(log_softmax), kept_targets = save(targets), weight = save(empty(1, logits.type));
+  return made(empty(1, logits.type), 1, logits.type, {logs.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_logs.get(), kept_targets.get(), weight.get()};
     return {d_logs()};
   });

@@ -13,7 +13,9 @@ namespace foreshard::sim::torch {
 struct EagerTraits {
   bool in_place_sums = true;    ///< autograd adds a second gradient in place; not with tensor subclasses (fake tensors)
   bool attention_mask = false;  ///< transformers passes sdpa a mask, made for each layer in the compute type
-  bool norm_stats_f32 = true;   ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
+  bool attention_like_query = false;  ///< fused attention's result lies as the query does (fake tensors), else by token
+  bool byte_dropout = true;           ///< dropout keeps a mask of bytes (CUDA), else factors in the input's type (CPU)
+  bool norm_stats_f32 = true;         ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
 };
 
 /// PyTorch's eager operators, as far as memory and time see them: each makes its results as new storages by kernels
@@ -37,33 +39,51 @@ class Eager {
 
   /// `run` under checkpointing: in backward it runs again for what it saved. It is copied, with all that it captured.
   template <typename Run>
-  Tensor checkpointed(Run run) {
+  auto checkpointed(Run run) {
     auto region = std::make_shared<Checkpoint>();
     region->again = [this, run, in = std::weak_ptr(region)] { within(in.lock(), run); };
     return within(region, run);
   }
 
   // Operators, in alphabetical order of PyTorch's names.
-  Tensor add(const Tensor& a, const Tensor& b);                                          ///< b may be broadcast over a
+  Tensor add(const Tensor& a, const Tensor& b);  ///< b may be broadcast over a
+  /// `count` products of matrices: a and b as they lie (`contiguous` first what does not), `elements` of the result.
+  Tensor bmm(const Tensor& a, const Tensor& b, std::int64_t elements, std::int64_t count);
+  Tensor cat(const std::vector<Tensor>& parts);
+  Tensor contiguous(const Tensor& x);  ///< a copy; its gradient passes through
   Tensor embedding(const Storage& indices, const Tensor& table, std::int64_t elements);  ///< of the result
-  Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias);
+  Tensor convolution(const Storage& x, const Tensor& weight, const Tensor& bias, std::int64_t elements);
+  Tensor dropout(const Tensor& x);                        ///< with a probability above 0
+  Tensor expand(const Tensor& x, std::int64_t elements);  ///< a view; its gradient is summed
+  Tensor gelu(const Tensor& x);
+  Tensor layer_norm(const Tensor& x, const Tensor& gain, const std::optional<Tensor>& bias);
   /// x·weight (+ bias): rows × in, in × out. `bias` may be absent.
   Tensor linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, std::int64_t rows);
+  Tensor masked_fill(const Tensor& x, const Storage& mask);
   Tensor multiply(const Tensor& a, const Tensor& b);                 ///< both differentiable
   Tensor multiply_constant(const Tensor& x, const Storage& other);   ///< by a tensor without gradient
   Tensor multiply_broadcast(const Tensor& x, const Tensor& factor);  ///< factor has fewer elements than x
+  Tensor multiply_promoted(const Tensor& x, const Tensor& factor);   ///< the same in factor's type, which may be wider
   Tensor rows_mean(const Tensor& x, std::int64_t rows);
   Tensor pow(const Tensor& x);
+  Tensor relu(const Tensor& x);
   Tensor rsqrt(const Tensor& x);
   Tensor scale(const Tensor& x);  ///< by a number
   Tensor shift(const Tensor& x);  ///< by a number
   Tensor silu(const Tensor& x);
+  Tensor slice(const Tensor& x, std::int64_t elements);  ///< a view of part of x; its gradient is as large as x
+  Tensor softmax(const Tensor& x);
   Tensor tanh(const Tensor& x);
-  Tensor to(const Tensor& x, DType type);  ///< x itself where it has that type
+  Tensor where(const Storage& condition, const Tensor& x);  ///< x or a number
+  Tensor to(const Tensor& x, DType type);                   ///< x itself where it has that type
   /// Attention with fused kernel, over sequences of `seq`: saves operands, mask, result and one f32 log-sum-exp for
   /// each row of each head.
   Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
               std::int64_t seq, bool causal = true);
+  /// The same operator by operator, in f32, with a `bias` for each head that may want a gradient and is broadcast over
+  /// `batch`.
+  Tensor sdpa_math(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, std::int64_t batch,
+                   std::int64_t heads);
   /// The [batch, heads, seq, width] view of a projection; its gradient is copied unless it comes in the projection's
   /// layout.
   Tensor heads(const Tensor& x, bool copies_gradient);
@@ -75,7 +95,7 @@ class Eager {
 
  private:
   template <typename Run>
-  Tensor within(std::shared_ptr<Checkpoint> region, const Run& run) {
+  auto within(std::shared_ptr<Checkpoint> region, const Run& run) {
     struct Leave {
       std::shared_ptr<Checkpoint>& region;
       ~Leave() { region = nullptr; }
@@ -84,7 +104,10 @@ class Eager {
     return run();
   }
   Saved save(const Storage& storage) const { return region_ ? Saved(region_, storage) : Saved(storage); }
-  Tensor slice_half(const Tensor& x);
+  /// `storage` as the result of an operator that saves it, and that turns a gradient into one like x.
+  Tensor saves_result(const Storage& storage, const Tensor& x);
+  Tensor saves_operand(const Tensor& x);
+  Tensor add_bias(const Tensor& scores, const Tensor& bias);  ///< of a narrower type; may be broadcast
   /// The result of an operator: `storage`, its extent, and its node.
   Tensor made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
               std::function<Gradients(const Gradients&)> backward);

@@ -103,14 +103,16 @@ void Fsdp1::begin_forward(std::size_t at) {
   if (options_.forward_prefetch && forwards_ > 1 && next < units_.size()) gather(next), make_views(units_[next]);
 }
 
-Tensor Fsdp1::forward(std::size_t at, const Tensor& x, const Forward& run) {
+Wrapper::Tensors Fsdp1::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
   begin_forward(at);
-  const Tensor y = run(x);
-  eager_.gpu().enter(0, false);
   units_[at].awaits_backward = true;
+  units_[at].began_backward = false;
+  Tensors outputs = run(inputs);
+  eager_.gpu().enter(0, false);
   if (!sharded() || (options_.reshard && at != 0)) reshard(units_[at]);
-  y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
-  return y;
+  for (const Tensor& y : outputs)
+    if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
+  return outputs;
 }
 
 void Fsdp1::prefetch(std::size_t at) {
@@ -121,6 +123,7 @@ void Fsdp1::prefetch(std::size_t at) {
 }
 
 void Fsdp1::before_backward(std::size_t at) {
+  if (std::exchange(units_[at].began_backward, true)) return;
   eager_.gpu().enter(at, true);
   units_[at].awaits_backward = false;
   if (!std::exchange(units_[at].is_prefetched, false)) gather(at);

@@ -17,9 +17,10 @@ class Fsdp1 final : public Wrapper {
  public:
   Fsdp1(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
 
-  Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) override;
+  Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) override;
   void end_backward() override;
   const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].views; }
+  bool casts_buffers() const override { return true; }
   std::vector<std::int64_t> updated() const override;
   void zero_grad() override;
 
@@ -31,7 +32,7 @@ class Fsdp1 final : public Wrapper {
     Storage shard, whole, gradient;  ///< shard and its gradient in f32; whole in the compute type
     std::shared_ptr<Leaf> leaf = std::make_shared<Leaf>();
     std::vector<Tensor> views;
-    bool is_whole = false, is_prefetched = false, awaits_backward = false;
+    bool is_whole = false, is_prefetched = false, awaits_backward = false, began_backward = false;
   };
 
   bool original_parameters() const { return options_.reshard; }

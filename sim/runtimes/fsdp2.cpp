@@ -79,7 +79,18 @@ void Fsdp2::reshard(Unit& unit) {
   unit.is_whole = false;
 }
 
-Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
+/// The differentiable inputs go through one node, whose backward is the end of the unit's.
+Wrapper::Tensors Fsdp2::through_end_of_backward(std::size_t at, Tensors inputs) {
+  auto node = eager_.autograd().record({}, [this, at](const Gradients& g) { return after_backward(at), g; });
+  for (Tensor& x : inputs)
+    if (x.edge.wants_gradient()) {
+      node->next.push_back(x.edge);
+      x.edge = {node, node->next.size() - 1, nullptr};
+    }
+  return inputs;
+}
+
+Wrapper::Tensors Fsdp2::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
   Unit& unit = units_[at];
   unit.ended_backward = false;
   if (at == 0) begin_root();
@@ -87,16 +98,13 @@ Tensor Fsdp2::forward(std::size_t at, const Tensor& x, const Forward& run) {
   issue_gather(at);
   wait_for_gather(unit, false);
   prefetch_forward(at);
-  Tensor input = x;
-  if (x.edge.wants_gradient())
-    input.edge = {eager_.autograd().record({x.edge}, [this, at](const Gradients& g) { return after_backward(at), g; }),
-                  0, nullptr};
-  Tensor y = run(input);
+  Tensors outputs = run(through_end_of_backward(at, inputs));
   eager_.gpu().enter(0, false);
   if (at == 0) copied_out_ = Storage{};
   if (options_.reshard && at != 0) reshard(unit);
-  y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
-  return y;
+  for (const Tensor& y : outputs)
+    if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
+  return outputs;
 }
 
 void Fsdp2::prefetch_forward(std::size_t at) {

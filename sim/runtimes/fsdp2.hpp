@@ -16,9 +16,10 @@ class Fsdp2 final : public Wrapper {
  public:
   Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
 
-  Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) override;
+  Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) override;
   const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].whole; }
   void end_backward() override;
+  bool casts_buffers() const override { return false; }
   std::vector<std::int64_t> updated() const override;
   void zero_grad() override;
 
@@ -39,6 +40,7 @@ class Fsdp2 final : public Wrapper {
   void add_parameter(Unit& unit, const ParameterShape& shape);
   void begin_root();
   void gathers_wait_for(Nanoseconds event);
+  Tensors through_end_of_backward(std::size_t unit, Tensors inputs);
   void issue_gather(std::size_t unit);
   void start_gather(std::size_t unit);
   void wait_for_gather(Unit& unit, bool in_backward);

@@ -3,53 +3,52 @@
 namespace foreshard::sim::torch {
 namespace {
 
-using Parameters = std::vector<Tensor>;
+Shapes root(const Decoder& d) { return {{d.vocab, d.width}, {d.positions, d.width}, {d.width}, {d.width}}; }
+
+Shapes block(const Decoder& d) {
+  return {{d.width}, {d.width}, {d.width, 3 * d.width}, {3 * d.width}, {d.width, d.width}, {d.width},
+          {d.width}, {d.width}, {d.width, d.ffn},       {d.ffn},       {d.ffn, d.width},   {d.width}};
+}
+
+Tensor embed(Eager& eager, const Parameters& p, Shared& shared, const Storage& tokens, std::vector<Tensor>& scope) {
+  const Batch& batch = shared.batch;
+  shared.positions = eager.empty(batch.seq, DType::i64);
+  scope.push_back(eager.embedding(tokens, p[0], batch.tokens() * shared.decoder.width));
+  scope.push_back(eager.embedding(shared.positions, p[1], batch.seq * shared.decoder.width));
+  return eager.add(scope[0], scope[1]);
+}
 
 Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
-  const std::int64_t rows = shared.batch.tokens(), part = x.elements;
-  const Tensor joint = eager.linear(x, p[2], p[3], rows);
+  const std::int64_t part = x.elements;
+  const Tensor joint = linear(eager, p, 2, shared, x);
   const std::vector<Tensor> qkv = eager.split(joint, {part, part, part});
   Tensor y = attend(eager, shared, qkv[0], qkv[1], qkv[2]);
-  y = eager.linear(y, p[4], p[5], rows);
+  y = linear(eager, p, 4, shared, y);
   return y;
 }
 
-/// transformers' NewGELUActivation: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), operator by operator.
-Tensor new_gelu(Eager& eager, const Tensor& x) {
-  const Tensor half = eager.scale(x);
-  Tensor t = eager.pow(x);
-  t = eager.scale(t);
-  t = eager.add(x, t);
-  t = eager.scale(t);
-  t = eager.tanh(t);
-  t = eager.shift(t);
-  return eager.multiply(half, t);
-}
-
 Tensor feed_forward(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
-  Tensor h = eager.linear(x, p[8], p[9], shared.batch.tokens());
+  Tensor h = linear(eager, p, 8, shared, x);
   h = new_gelu(eager, h);
-  h = eager.linear(h, p[10], p[11], shared.batch.tokens());
+  h = linear(eager, p, 10, shared, h);
   return h;
 }
 
-}  // namespace
-
-Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v) {
-  Storage mask;
-  if (shared.mask) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
-  return eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads, shared.batch.seq);
-}
-
-Tensor gpt2_block(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
-  Tensor h = eager.layer_norm(x, p[0], p[1]);
+Tensor run(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
+  Tensor h = layer_norm(eager, p, 0, x);
   const Tensor attended = attention(eager, p, shared, h);
   h = eager.add(attended, x);
   const Tensor residual = h;
-  h = eager.layer_norm(h, p[6], p[7]);
+  h = layer_norm(eager, p, 6, h);
   const Tensor fed = feed_forward(eager, p, shared, h);
   h = eager.add(residual, fed);
   return h;
 }
+
+Tensor final_norm(Eager& eager, const Parameters& p, const Tensor& x) { return layer_norm(eager, p, 2, x); }
+
+}  // namespace
+
+const Architecture gpt2_architecture{true, root, block, share_nothing, embed, run, final_norm};
 
 }  // namespace foreshard::sim::torch

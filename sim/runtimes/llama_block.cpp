@@ -1,84 +1,149 @@
 #include "sim/runtimes/transformers_blocks.hpp"
 
+// Llama, Mistral, Qwen2, Qwen3, and Gemma, whose norm and embedding are others.
 namespace foreshard::sim::torch {
 namespace {
 
-using Parameters = std::vector<Tensor>;
+using Norm = Tensor (*)(Eager&, const Tensor& x, const Tensor& gain);
 
-/// A block's parameters by name; biases as Qwen2 has them.
-struct Block {
-  const Tensor &q, &k, &v, &o, &gate, &up, &down, &first_norm, &second_norm;
-  std::optional<Tensor> q_bias, k_bias, v_bias;
-};
+Shapes llama_root(const Decoder& d) { return rotary_root(d, false, false); }
 
-Block block_of(const Parameters& p) {
-  if (p.size() == 9) return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], {}, {}, {}};
-  return {p[0], p[2], p[4], p[6], p[7], p[8], p[9], p[10], p[11], p[1], p[3], p[5]};
+Shapes block(const Decoder& d) {
+  const std::int64_t q = d.attention_width(), kv = d.kv_heads * d.head_width();
+  Shapes shapes;
+  for (const std::int64_t out : {q, kv, kv}) add_linear(shapes, out, d.width, d.qkv_bias);
+  add_linear(shapes, d.width, q, d.out_bias);
+  if (d.head_norms) shapes.insert(shapes.end(), 2, {d.head_width()});
+  for (int i = 0; i < 2; ++i) add_linear(shapes, d.ffn, d.width, d.ffn_bias);
+  add_linear(shapes, d.width, d.ffn, d.ffn_bias);
+  shapes.insert(shapes.end(), 2, {d.width});
+  return shapes;
 }
 
-Tensor rotary(Eager& eager, const Shared& shared, const Tensor& x) {
-  const Tensor direct = eager.multiply_constant(x, shared.cos);
-  Tensor rotated = eager.rotate_half(x);
-  rotated = eager.multiply_constant(rotated, shared.sin);
-  return eager.add(direct, rotated);
+struct Linear {
+  Tensor weight;
+  std::optional<Tensor> bias;
+  Tensor operator()(Eager& eager, const Tensor& x, std::int64_t rows) const {
+    return eager.linear(x, weight, bias, rows);
+  }
+};
+
+/// A block's parameters by name.
+struct Block {
+  Linear q, k, v, o, gate, up, down;
+  Tensor q_norm, k_norm, first_norm, second_norm;
+};
+
+Block block_of(const Parameters& p, const Decoder& d) {
+  std::size_t at = 0;
+  const auto linear = [&](Linear& layer, bool bias) {
+    layer.weight = p[at++];
+    if (bias) layer.bias = p[at++];
+  };
+  Block b;
+  for (Linear* layer : {&b.q, &b.k, &b.v}) linear(*layer, d.qkv_bias);
+  linear(b.o, d.out_bias);
+  if (d.head_norms) b.q_norm = p[at++], b.k_norm = p[at++];
+  for (Linear* layer : {&b.gate, &b.up, &b.down}) linear(*layer, d.ffn_bias);
+  b.first_norm = p[at++], b.second_norm = p[at++];
+  return b;
 }
 
 /// How often transformers repeats keys and values: with a mask for each query head, else sdpa shares them itself.
 std::int64_t repeats(const Shared& shared) { return shared.mask ? shared.decoder.heads / shared.decoder.kv_heads : 1; }
 
+/// A single head is not copied but seen often.
+Tensor for_each_query(Eager& eager, const Shared& shared, const Tensor& x) {
+  const std::int64_t times = repeats(shared);
+  return shared.decoder.kv_heads == 1 ? eager.expand(x, times * x.elements) : eager.repeat_heads(x, times);
+}
+
 Tensor grouped_attention(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v) {
-  const Tensor all_k = eager.repeat_heads(k, repeats(shared)), all_v = eager.repeat_heads(v, repeats(shared));
+  const Tensor all_k = for_each_query(eager, shared, k), all_v = for_each_query(eager, shared, v);
   return attend(eager, shared, q, all_k, all_v);
 }
 
+/// A projection head by head, normalised if `gain` is there.
+Tensor projected(Eager& eager, const Shared& shared, const Linear& layer, const Tensor& gain, bool copies,
+                 const Tensor& x) {
+  const Tensor y = eager.heads(layer(eager, x, shared.batch.tokens()), copies);
+  return gain.storage ? rms_norm(eager, y, gain) : y;
+}
+
 /// Gradients of rotary and of repeated heads come head by head, those of the attention kernel as the projection lies.
-Tensor attention(Eager& eager, const Block& p, const Shared& shared, const Tensor& x) {
-  const std::int64_t rows = shared.batch.tokens();
-  Tensor q = eager.heads(eager.linear(x, p.q, p.q_bias, rows), true);
-  Tensor k = eager.heads(eager.linear(x, p.k, p.k_bias, rows), true);
-  const Tensor v = eager.heads(eager.linear(x, p.v, p.v_bias, rows), repeats(shared) > 1);
+Tensor attention(Eager& eager, const Block& b, const Shared& shared, const Tensor& x) {
+  const Decoder& d = shared.decoder;
+  Tensor q = projected(eager, shared, b.q, b.q_norm, d.heads > 1, x);
+  Tensor k = projected(eager, shared, b.k, b.k_norm, d.kv_heads > 1, x);
+  const Tensor v = projected(eager, shared, b.v, {}, repeats(shared) > 1 && d.kv_heads > 1, x);
   Tensor rotated_q = rotary(eager, shared, q), rotated_k = rotary(eager, shared, k);
   q = std::move(rotated_q), k = std::move(rotated_k);
   Tensor y = grouped_attention(eager, shared, q, k, v);
-  y = eager.linear(y, p.o, {}, rows);
+  y = b.o(eager, y, shared.batch.tokens());
   return y;
 }
 
-Tensor gated(Eager& eager, const Block& p, std::int64_t rows, const Tensor& x) {
-  Tensor gate = eager.linear(x, p.gate, {}, rows);
-  gate = eager.silu(gate);
-  const Tensor up = eager.linear(x, p.up, {}, rows);
+Tensor gated(Eager& eager, const Block& b, std::int64_t rows, const Tensor& x) {
+  Tensor gate = b.gate(eager, x, rows);
+  gate = eager.silu(gate);  // or gelu, which keeps the same
+  const Tensor up = b.up(eager, x, rows);
   return eager.multiply(gate, up);
 }
 
-Tensor feed_forward(Eager& eager, const Block& p, std::int64_t rows, const Tensor& x) {
-  const Tensor h = gated(eager, p, rows, x);
-  return eager.linear(h, p.down, {}, rows);
+Tensor feed_forward(Eager& eager, const Block& b, std::int64_t rows, const Tensor& x) {
+  const Tensor h = gated(eager, b, rows, x);
+  return b.down(eager, h, rows);
+}
+
+template <Norm norm>
+Tensor run(Eager& eager, const Parameters& parameters, const Shared& shared, const Tensor& x) {
+  const Block b = block_of(parameters, shared.decoder);
+  Tensor h = norm(eager, x, b.first_norm);
+  h = attention(eager, b, shared, h);
+  h = eager.add(x, h);
+  const Tensor residual = h;
+  h = norm(eager, h, b.second_norm);
+  h = feed_forward(eager, b, shared.batch.tokens(), h);
+  h = eager.add(residual, h);
+  return h;
+}
+
+template <Norm norm>
+Tensor final_norm(Eager& eager, const Parameters& root, const Tensor& x) {
+  return norm(eager, x, root[1]);
+}
+
+Tensor normalised(Eager& eager, const Tensor& x, std::int64_t rows) {
+  Tensor variance = eager.pow(x);
+  variance = eager.rows_mean(variance, rows);
+  Tensor factor = eager.shift(variance);
+  variance = {};
+  factor = eager.rsqrt(factor);
+  return eager.multiply_broadcast(x, factor);
+}
+
+/// Gemma's: all in f32, and its gain is one more than the parameter.
+Tensor gemma_norm(Eager& eager, const Tensor& x, const Tensor& gain) {
+  Tensor h = normalised(eager, eager.to(x, DType::f32), x.elements / gain.elements);
+  const Tensor factor = eager.shift(eager.to(gain, DType::f32));
+  h = eager.multiply_broadcast(h, factor);
+  return eager.to(h, x.type);
+}
+
+Tensor scaled_token_rows(Eager& eager, const Parameters& root, Shared& shared, const Storage& tokens,
+                         std::vector<Tensor>& scope) {
+  shared.positions = eager.empty(shared.batch.seq, DType::i64);
+  const Tensor rows = eager.embedding(tokens, root[0], shared.batch.tokens() * shared.decoder.width);
+  const bool casts_scale = rows.type != DType::f32 && !shared.casts_buffers;
+  scope.push_back(eager.multiply_constant(rows, casts_scale ? eager.empty(1, rows.type) : Storage{}));
+  return scope.back();
 }
 
 }  // namespace
 
-Tensor rms_norm(Eager& eager, const Tensor& x, const Tensor& gain) {
-  Tensor h = eager.to(x, DType::f32);
-  Tensor variance = eager.pow(h);
-  variance = eager.rows_mean(variance, x.elements / gain.elements);
-  Tensor factor = eager.shift(variance);
-  factor = eager.rsqrt(factor);
-  h = eager.multiply_broadcast(h, factor);
-  factor = {};
-  return eager.multiply_broadcast(eager.to(h, x.type), gain);
-}
-
-Tensor llama_block(Eager& eager, const Parameters& parameters, const Shared& shared, const Tensor& x) {
-  const Block p = block_of(parameters);
-  Tensor h = rms_norm(eager, x, p.first_norm);
-  h = attention(eager, p, shared, h);
-  h = eager.add(x, h);
-  const Tensor residual = h;
-  h = rms_norm(eager, h, p.second_norm);
-  h = feed_forward(eager, p, shared.batch.tokens(), h);
-  h = eager.add(residual, h);
-  return h;
-}
+const Architecture llama_architecture{true,          llama_root,          block, share_rotary, token_rows,
+                                      run<rms_norm>, final_norm<rms_norm>};
+const Architecture gemma_architecture{
+    true, llama_root, block, share_rotary, scaled_token_rows, run<gemma_norm>, final_norm<gemma_norm>};
 
 }  // namespace foreshard::sim::torch

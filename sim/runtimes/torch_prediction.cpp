@@ -94,8 +94,7 @@ TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
 
 FlopBasis flop_basis(const TorchRun& run) {
   const UnitShapes units = unit_shapes(run.model);
-  const Decoder& d = run.model;
-  FlopBasis basis{.attention_widths = static_cast<double>(d.layers * d.width * run.batch.seq),
+  FlopBasis basis{.attention_widths = static_cast<double>(attention_width(run.model) * run.batch.seq),
                   .tokens = static_cast<double>(run.batch.tokens()) * run.micro_batches,
                   .recomputes = run.recompute};
   for (const auto& unit : units)
@@ -103,9 +102,9 @@ FlopBasis flop_basis(const TorchRun& run) {
       basis.parameters += static_cast<double>(shape.elements());
       if (&unit != &units.front() && shape.cols > 1) basis.product_weights += static_cast<double>(shape.elements());
     }
-  const auto table = static_cast<double>(d.vocab * d.width);
+  const auto table = static_cast<double>(head_elements(run.model));
   basis.product_weights += table;
-  if (!d.tied) basis.input_tables = table;
+  if (!is_tied(run.model)) basis.input_tables = table;
   return basis;
 }
 

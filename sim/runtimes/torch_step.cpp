@@ -74,7 +74,7 @@ class TorchSteps::Training {
         live_{.place = place},
         eager_(live_, run.traits, &gpu),
         buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
-        tokens_(eager_.empty(run.batch.tokens(), DType::i64)),
+        inputs_(inputs(eager_, run.model, run.batch)),
         wrapper_(wrapped(eager_, run)),
         adamw_(eager_, wrapper_->updated(), run.foreach) {}
 
@@ -99,7 +99,7 @@ class TorchSteps::Training {
     eager_.gpu().begin_micro_batch();
     wrapper_->begin_micro_batch(last || !run_.no_sync, last);
     cast_buffers(buffers_, run_);
-    const Tensor loss = causal_lm_loss(eager_, *wrapper_, run_.model, run_.batch, tokens_, run_.recompute);
+    const Tensor loss = torch::loss(eager_, *wrapper_, run_.model, run_.batch, inputs_, run_.recompute);
     const std::int64_t after_forward = live_.now;
     live_.phase = StepPhase::backward;
     eager_.gpu().begin_backward();
@@ -110,7 +110,8 @@ class TorchSteps::Training {
   TorchRun run_;
   LiveBytes live_;
   Eager eager_;
-  Storage buffers_, tokens_;
+  Storage buffers_;
+  std::vector<Storage> inputs_;
   std::unique_ptr<Wrapper> wrapper_;
   AdamW adamw_;
 };

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/runtimes/transformers.hpp"
+#include "sim/runtimes/eager_model.hpp"
 
 namespace foreshard::sim::torch {
 
@@ -11,7 +11,7 @@ enum class Runtime : std::uint8_t { fsdp1, fsdp2 };
 
 struct TorchRun {
   Runtime runtime = Runtime::fsdp2;
-  Decoder model;
+  Model model;
   Batch batch;
   WrapOptions wrap;
   bool recompute = false;

@@ -41,7 +41,8 @@ plan::Plan plan_of(const TorchPrediction& prediction, const TorchJob& job) {
   const auto all = static_cast<std::uint32_t>(plan.ops.size());
   plan.segments = {{.name = plan::Segment::Name::only, .first_op = 0, .op_count = all - updates},
                    {.name = plan::Segment::Name::update, .first_op = all - updates, .op_count = updates}};
-  for (std::int64_t unit = 0; unit <= job.run.model.layers; ++unit)
+  const std::size_t units = unit_shapes(job.run.model).size();
+  for (std::size_t unit = 0; unit < units; ++unit)
     plan.unit_names.push_back(unit == 0 ? "root" : "u" + std::to_string(unit - 1));
   plan.units.resize(plan.unit_names.size());
   for (auto& segment : plan.segments)

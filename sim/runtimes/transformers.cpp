@@ -5,67 +5,56 @@
 namespace foreshard::sim::torch {
 namespace {
 
-using Shapes = std::vector<ParameterShape>;
-
-Shapes gpt2_root(const Decoder& d) { return {{d.vocab, d.width}, {d.positions, d.width}, {d.width}, {d.width}}; }
-
-Shapes gpt2_block(const Decoder& d) {
-  return {{d.width}, {d.width}, {d.width, 3 * d.width}, {3 * d.width}, {d.width, d.width}, {d.width},
-          {d.width}, {d.width}, {d.width, d.ffn},       {d.ffn},       {d.ffn, d.width},   {d.width}};
-}
-
-Shapes llama_root(const Decoder& d) {
-  Shapes root{{d.vocab, d.width}, {d.width}};
-  if (!d.tied) root.push_back({d.vocab, d.width});
-  return root;
-}
-
-Shapes llama_block(const Decoder& d) {
-  const std::int64_t kv = d.kv_heads * d.head_width();
-  const Shapes behind{{d.width, d.width}, {d.ffn, d.width}, {d.ffn, d.width}, {d.width, d.ffn}, {d.width}, {d.width}};
-  Shapes block{{d.width, d.width}, {kv, d.width}, {kv, d.width}};
-  if (d.qkv_bias) block = {{d.width, d.width}, {d.width}, {kv, d.width}, {kv}, {kv, d.width}, {kv}};
-  block.insert(block.end(), behind.begin(), behind.end());
-  return block;
-}
-
-/// What the blocks of one forward share.
-Shared shared_by_blocks(Eager& eager, const Decoder& d, const Batch& batch, const Storage& positions, DType type) {
-  Shared shared{d, batch, positions, {}, {}, {}};
-  if (eager.traits().attention_mask) shared.mask = eager.empty_bytes(batch.tokens() * batch.seq);
-  if (d.family == Decoder::Family::llama) {
-    shared.cos = eager.empty(batch.seq * d.head_width(), type);
-    shared.sin = eager.empty(batch.seq * d.head_width(), type);
+const Architecture& architecture(const Decoder& d) {
+  switch (d.family) {
+    case Decoder::Family::gemma:
+      return gemma_architecture;
+    case Decoder::Family::gpt_neox:
+      return gpt_neox_architecture;
+    case Decoder::Family::llama:
+      return llama_architecture;
+    case Decoder::Family::mpt:
+      return mpt_architecture;
+    case Decoder::Family::opt:
+      return opt_architecture;
+    case Decoder::Family::phi:
+      return phi_architecture;
+    case Decoder::Family::gpt2:
+      break;
   }
-  return shared;
+  return gpt2_architecture;
 }
 
-Tensor embedded(Eager& eager, const Decoder& d, const Batch& batch, const Storage& tokens, const Storage& positions,
-                const std::vector<Tensor>& root, std::vector<Tensor>& scope) {
-  scope.push_back(eager.embedding(tokens, root[0], batch.tokens() * d.width));
-  if (d.family == Decoder::Family::llama) return scope.back();
-  scope.push_back(eager.embedding(positions, root[1], batch.seq * d.width));
-  return eager.add(scope[0], scope[1]);
+bool has_head_bias(const Decoder& d) { return d.family == Decoder::Family::phi; }
+
+/// FSDP's mixed precision casts what a unit is given.
+Shared cast_to(Eager& eager, Shared shared, DType type) {
+  if (shared.alibi && type != DType::f32 && !shared.casts_buffers)
+    shared.alibi = eager.empty(shared.decoder.heads * shared.decoder.positions, type);
+  return shared;
 }
 
 /// The decoder without its head.
 Tensor hidden_states(Eager& eager, Wrapper& wrapper, const Decoder& d, const Batch& batch, const Storage& tokens,
                      bool recompute) {
-  const bool gpt2 = d.family == Decoder::Family::gpt2;
-  const auto& root = wrapper.parameters(0);
+  const Architecture& family = architecture(d);
+  const Parameters& root = wrapper.parameters(0);
   std::vector<Tensor> scope;  // tensors that the module's local names hold to its end
-  const Storage positions = eager.empty(batch.seq, DType::i64);
-  Tensor x = embedded(eager, d, batch, tokens, positions, root, scope);
-  const Shared shared = shared_by_blocks(eager, d, batch, positions, x.type);
-  for (std::size_t unit = 1; unit <= static_cast<std::size_t>(d.layers); ++unit)
+  Shared shared{d, batch, {}, {}, {}, {}, {}, wrapper.casts_buffers()};
+  Tensor x = family.embed(eager, root, shared, tokens, scope);
+  if (family.masks_positions && eager.traits().attention_mask)
+    shared.mask = eager.empty_bytes(batch.tokens() * batch.seq);
+  family.share(eager, shared, x.type);
+  for (std::size_t unit = 1; unit <= static_cast<std::size_t>(d.layers); ++unit) {
+    const Shared given = cast_to(eager, shared, x.type);
     x = wrapper.forward(unit, x, [&](const Tensor& input) {
-      const auto block = [&eager, &wrapper, gpt2, unit, shared, input] {
-        const auto& parameters = wrapper.parameters(unit);
-        return gpt2 ? gpt2_block(eager, parameters, shared, input) : llama_block(eager, parameters, shared, input);
+      const auto block = [&eager, &wrapper, &family, unit, given, input] {
+        return family.run(eager, wrapper.parameters(unit), given, input);
       };
       return recompute ? eager.checkpointed(block) : block();
     });
-  x = gpt2 ? eager.layer_norm(x, root[2], root[3]) : rms_norm(eager, x, root[1]);
+  }
+  x = family.final_norm(eager, root, x);
   return x;
 }
 
@@ -77,24 +66,42 @@ Tensor loss_of(Eager& eager, const Tensor& logits, const Batch& batch) {
   return eager.cross_entropy(upcast, targets);
 }
 
+Tensor head(Eager& eager, const Decoder& d, const Parameters& root, const Tensor& x, std::int64_t rows) {
+  if (has_head_bias(d)) return eager.linear(x, root[root.size() - 2], root.back(), rows);
+  return eager.linear(x, d.tied ? root.front() : root.back(), {}, rows);
+}
+
 }  // namespace
 
 UnitShapes unit_shapes(const Decoder& d) {
-  const bool gpt2 = d.family == Decoder::Family::gpt2;
-  UnitShapes units{gpt2 ? gpt2_root(d) : llama_root(d)};
-  units.resize(static_cast<std::size_t>(d.layers) + 1, gpt2 ? gpt2_block(d) : llama_block(d));
+  UnitShapes units{architecture(d).root(d)};
+  units.resize(static_cast<std::size_t>(d.layers) + 1, architecture(d).block(d));
   return units;
 }
 
-std::int64_t buffer_elements(const Decoder& d) { return d.family == Decoder::Family::llama ? d.head_width() : 0; }
+std::int64_t buffer_elements(const Decoder& d) {
+  switch (d.family) {
+    case Decoder::Family::gemma:
+      return d.head_width() + 1;
+    case Decoder::Family::llama:
+      return d.head_width();
+    case Decoder::Family::gpt_neox:
+    case Decoder::Family::phi:
+      return d.rotary_width;
+    case Decoder::Family::gpt2:
+    case Decoder::Family::mpt:
+    case Decoder::Family::opt:
+      break;
+  }
+  return 0;
+}
 
 Tensor causal_lm_loss(Eager& eager, Wrapper& wrapper, const Decoder& d, const Batch& batch, const Storage& tokens,
                       bool recompute) {
   Tensor logits;  // part of the model's output, which outlives its forward by the wrapper's hooks
   return wrapper.forward(0, {}, [&](const Tensor&) {
     const Tensor x = hidden_states(eager, wrapper, d, batch, tokens, recompute);
-    const auto& root = wrapper.parameters(0);
-    logits = eager.linear(x, d.tied ? root.front() : root.back(), {}, batch.tokens());
+    logits = head(eager, d, wrapper.parameters(0), x, batch.tokens());
     return loss_of(eager, logits, batch);
   });
 }

@@ -5,14 +5,19 @@ namespace foreshard::sim::torch {
 
 /// A decoder of Hugging Face transformers, as far as its eager modules make tensors.
 struct Decoder {
-  enum class Family : std::uint8_t { gpt2, llama };
+  enum class Family : std::uint8_t { gpt2, llama, gemma, gpt_neox, mpt, opt, phi };
   Family family = Family::gpt2;
   std::int64_t width = 0, ffn = 0, layers = 0, heads = 0, kv_heads = 0, vocab = 0;
-  std::int64_t positions = 0;  ///< rows of gpt2's position table
-  bool tied = true;            ///< the head's weight is the token table
-  bool qkv_bias = false;       ///< of the llama family: as Qwen2
+  std::int64_t positions = 0;               ///< rows of the position table (gpt2, opt); longest sequence (mpt)
+  bool tied = true;                         ///< the head's weight is the token table
+  bool qkv_bias = false;                    ///< of the llama family: as Qwen2
+  std::int64_t given_head_width = 0;        ///< 0: the width over the heads
+  bool head_norms = false;                  ///< of the llama family: norms of queries and keys, as Qwen3
+  bool out_bias = false, ffn_bias = false;  ///< of the llama family
+  std::int64_t rotary_width = 0;            ///< part of a head that is rotated (gpt_neox, phi)
 
-  std::int64_t head_width() const { return width / heads; }
+  std::int64_t head_width() const { return given_head_width ? given_head_width : width / heads; }
+  std::int64_t attention_width() const { return heads * head_width(); }
 };
 
 struct Batch {
@@ -22,7 +27,7 @@ struct Batch {
 
 /// The parameters of the decoder: the root's and each block's.
 UnitShapes unit_shapes(const Decoder& decoder);
-/// f32 elements of buffers of the model (rotary frequencies, twice).
+/// f32 elements of the model's buffers (rotary frequencies, twice; a scale).
 std::int64_t buffer_elements(const Decoder& decoder);
 
 /// The loss of `...ForCausalLM(input_ids=tokens, labels=tokens)` of transformers 5.24, with each block checkpointed if

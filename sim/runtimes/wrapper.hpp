@@ -36,11 +36,17 @@ struct WrapOptions {
 /// PyTorch's FSDP around a model of eager operators: what it allocates, frees and issues, in the order of issue.
 class Wrapper {
  public:
-  using Forward = std::function<Tensor(const Tensor&)>;
+  using Tensors = std::vector<Tensor>;
+  using Forward = std::function<Tensors(const Tensors&)>;
   virtual ~Wrapper() = default;
 
-  /// A unit's forward with its hooks around `run`. `x` is its differentiable input, empty for the root.
-  virtual Tensor forward(std::size_t unit, const Tensor& x, const Forward& run) = 0;
+  /// A unit's forward with its hooks around `run`, which is given `inputs`, none for the root, and makes outputs. Those
+  /// of both that have no gradient are let through.
+  virtual Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) = 0;
+  /// The same for one input and one output.
+  Tensor forward(std::size_t unit, const Tensor& x, const std::function<Tensor(const Tensor&)>& run) {
+    return forward(unit, Tensors{x}, [&](const Tensors& inputs) { return Tensors{run(inputs[0])}; })[0];
+  }
   /// The whole parameters of a unit, whose memory is there while it is gathered.
   virtual const std::vector<Tensor>& parameters(std::size_t unit) const = 0;
   /// Whether backward reduces the gradients, or leaves them whole for a later one (`no_sync`); whether it is the last
@@ -48,6 +54,8 @@ class Wrapper {
   void begin_micro_batch(bool synchronises, bool last) { synchronises_ = synchronises, last_ = last; }
   /// What follows the last operator of backward.
   virtual void end_backward() {}
+  /// Whether mixed precision casts the model's buffers (FSDP1), or else what each unit is given (FSDP2).
+  virtual bool casts_buffers() const = 0;
   /// Elements of each tensor that the optimizer updates on this rank.
   virtual std::vector<std::int64_t> updated() const = 0;
   /// The sharded gradients are dropped.

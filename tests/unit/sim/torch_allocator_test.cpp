@@ -15,8 +15,8 @@ const Cluster& cluster() {
 TorchJob job_of(Runtime runtime, std::int64_t tokens) {
   TorchJob job;
   job.run.runtime = runtime, job.run.batch = {1, tokens}, job.run.wrap.world = 8;
-  job.run.model = {
-      .width = 2048, .ffn = 8192, .layers = 24, .heads = 32, .kv_heads = 32, .vocab = 1024, .positions = 4096};
+  job.run.model =
+      Decoder{.width = 2048, .ffn = 8192, .layers = 24, .heads = 32, .kv_heads = 32, .vocab = 1024, .positions = 4096};
   return job;
 }
 

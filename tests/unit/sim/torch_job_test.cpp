@@ -30,8 +30,8 @@ TEST(TorchJob, IsTheModelOfThePreset) {
   EXPECT_EQ(job_of({"--model.preset=gpt2", "--train.seq_len=8"}).parameters, 124'439'808);
   const TorchJob llama = job_of({"--model.preset=llama3-8b", "--train.seq_len=8"});
   EXPECT_EQ(llama.parameters, 8'030'261'248);
-  EXPECT_EQ(llama.run.model.kv_heads, 8);
-  EXPECT_FALSE(llama.run.model.tied);
+  EXPECT_EQ(std::get<Decoder>(llama.run.model).kv_heads, 8);
+  EXPECT_FALSE(std::get<Decoder>(llama.run.model).tied);
 }
 
 TEST(TorchJob, CountsFlopsAsOurOwnPlansDo) {

@@ -1,0 +1,52 @@
+#include "sim/runtimes/eager_model.hpp"
+
+namespace foreshard::sim::torch {
+
+UnitShapes unit_shapes(const Model& model) {
+  return std::visit([](const auto& of_kind) { return unit_shapes(of_kind); }, model);
+}
+
+std::int64_t buffer_elements(const Model& model) {
+  const auto* decoder = std::get_if<Decoder>(&model);
+  return decoder ? buffer_elements(*decoder) : 0;
+}
+
+namespace {
+
+std::int64_t attention_width_of(const Decoder& d) { return d.layers * d.heads * d.head_width(); }
+std::int64_t attention_width_of(const T5& t5) { return 3 * t5.layers * t5.attention_width(); }
+std::int64_t attention_width_of(const Vit& vit) { return vit.layers * vit.width; }
+std::int64_t head_elements_of(const Decoder& d) { return d.vocab * d.width; }
+std::int64_t head_elements_of(const T5& t5) { return t5.vocab * t5.width; }
+std::int64_t head_elements_of(const Vit& vit) { return vit.labels * vit.width; }
+
+}  // namespace
+
+std::int64_t attention_width(const Model& model) {
+  return std::visit([](const auto& of_kind) { return attention_width_of(of_kind); }, model);
+}
+
+std::int64_t head_elements(const Model& model) {
+  return std::visit([](const auto& of_kind) { return head_elements_of(of_kind); }, model);
+}
+
+bool is_tied(const Model& model) {
+  const auto* decoder = std::get_if<Decoder>(&model);
+  return !decoder || decoder->tied;
+}
+
+std::vector<Storage> inputs(const Eager& eager, const Model& model, const Batch& batch) {
+  if (const auto* vit = std::get_if<Vit>(&model))
+    return {eager.empty(batch.rows * vit->pixels(), DType::f32), eager.empty(batch.rows, DType::i64)};
+  return {eager.empty(batch.tokens(), DType::i64)};
+}
+
+Tensor loss(Eager& eager, Wrapper& wrapper, const Model& model, const Batch& batch, const std::vector<Storage>& inputs,
+            bool recompute) {
+  if (const auto* vit = std::get_if<Vit>(&model))
+    return classification_loss(eager, wrapper, *vit, batch.rows, inputs[0], inputs[1], recompute);
+  if (const auto* t5 = std::get_if<T5>(&model)) return seq2seq_loss(eager, wrapper, *t5, batch, inputs[0], recompute);
+  return causal_lm_loss(eager, wrapper, std::get<Decoder>(model), batch, inputs[0], recompute);
+}
+
+}  // namespace foreshard::sim::torch

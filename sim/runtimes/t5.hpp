@@ -1,0 +1,20 @@
+#pragma once
+#include "sim/runtimes/transformers.hpp"
+
+namespace foreshard::sim::torch {
+
+/// `T5ForConditionalGeneration` of transformers: units are the root, the encoder's blocks, the decoder's blocks.
+struct T5 {
+  std::int64_t width = 0, head_width = 0, ffn = 0, layers = 0, heads = 0, vocab = 0;  ///< layers of each stack
+  bool gated = false;  ///< feed-forward of two projections, as Flan-T5
+
+  std::int64_t attention_width() const { return heads * head_width; }
+};
+
+UnitShapes unit_shapes(const T5& model);
+
+/// The loss with `tokens` as input and as labels: both sequences have the batch's length.
+Tensor seq2seq_loss(Eager& eager, Wrapper& wrapper, const T5& model, const Batch& batch, const Storage& tokens,
+                    bool recompute);
+
+}  // namespace foreshard::sim::torch

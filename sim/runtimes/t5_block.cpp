@@ -1,0 +1,137 @@
+#include "sim/runtimes/t5_block.hpp"
+
+#include "sim/runtimes/transformers_blocks.hpp"
+
+namespace foreshard::sim::torch {
+namespace {
+
+constexpr std::int64_t buckets = 32;  ///< of relative positions, T5Config's default
+
+/// A block's parameters in their order.
+class Next {
+ public:
+  explicit Next(const Parameters& parameters) : parameters_(parameters) {}
+  const Tensor& operator()() { return parameters_[at_++]; }
+
+ private:
+  const Parameters& parameters_;
+  std::size_t at_ = 0;
+};
+
+std::int64_t bias_elements(const T5Place& place) { return place.model.heads * place.batch.seq * place.batch.seq; }
+
+/// The table's rows for each pair of positions, as [seq, seq, heads] seen as [1, heads, seq, seq].
+Tensor relative_bias(Eager& eager, const T5Place& place, const Tensor& table) {
+  const Storage bucket = eager.empty(place.batch.seq * place.batch.seq, DType::i64);
+  return eager.embedding(bucket, table, bias_elements(place));
+}
+
+/// transformers makes the bias contiguous in each layer, behind a causal mask in the decoder.
+Tensor layers_bias(Eager& eager, const T5Place& place, const Tensor& bias) {
+  if (!place.is_decoder) return eager.contiguous(bias);
+  const Tensor causal = eager.where(eager.empty_bytes(place.batch.seq * place.batch.seq), bias);
+  return eager.contiguous(causal);
+}
+
+Tensor biased_attention(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& bias) {
+  const Tensor added = layers_bias(eager, place, bias);
+  const Tensor y = eager.sdpa_math(q, k, v, added, place.batch.rows, place.model.heads);
+  return eager.contiguous(y);
+}
+
+Tensor self_attention(Eager& eager, const T5Place& place, Next& next, const Tensor& x, Tensor& bias) {
+  const std::int64_t rows = place.batch.tokens();
+  const Tensor &wq = next(), &wk = next(), &wv = next(), &wo = next();
+  const Tensor q = eager.heads(eager.linear(x, wq, {}, rows), true);
+  const Tensor k = eager.heads(eager.linear(x, wk, {}, rows), true);
+  const Tensor v = eager.heads(eager.linear(x, wv, {}, rows), true);
+  if (!bias.storage) bias = relative_bias(eager, place, next());
+  Tensor y = biased_attention(eager, place, q, k, v, bias);
+  y = eager.linear(y, wo, {}, rows);
+  return y;
+}
+
+Tensor cross_attention(Eager& eager, const T5Place& place, Next& next, const Tensor& x, const Tensor& encoded,
+                       Tensor& bias) {
+  const std::int64_t rows = place.batch.tokens();
+  const Tensor &wq = next(), &wk = next(), &wv = next(), &wo = next();
+  const Tensor q = eager.linear(x, wq, {}, rows), k = eager.linear(encoded, wk, {}, rows);
+  const Tensor v = eager.linear(encoded, wv, {}, rows);
+  const std::int64_t elements = bias_elements(place);
+  if (!bias.storage) bias = {eager.empty(elements, x.type), elements, x.type, {}};
+  Tensor y = eager.sdpa(q, k, v, bias.storage, rows * place.model.heads, place.batch.seq, false);
+  y = eager.linear(y, wo, {}, rows);
+  return y;
+}
+
+Tensor plain(Eager& eager, std::int64_t rows, Next& next, const Tensor& x) {
+  Tensor h = eager.linear(x, next(), {}, rows);
+  h = eager.relu(h);
+  h = eager.linear(h, next(), {}, rows);
+  return h;
+}
+
+Tensor gated(Eager& eager, std::int64_t rows, Next& next, const Tensor& x) {
+  const Tensor gate = new_gelu(eager, eager.linear(x, next(), {}, rows));
+  const Tensor up = eager.linear(x, next(), {}, rows);
+  Tensor h = eager.multiply(gate, up);
+  h = eager.linear(h, next(), {}, rows);
+  return h;
+}
+
+Tensor feed_forward(Eager& eager, const T5Place& place, Next& next, const Tensor& x) {
+  const std::int64_t rows = place.batch.tokens();
+  return place.model.gated ? gated(eager, rows, next, x) : plain(eager, rows, next, x);
+}
+
+}  // namespace
+
+Shapes t5_block_shapes(const T5& m, bool is_decoder, bool is_first) {
+  const std::int64_t inner = m.attention_width();
+  const Shapes attention{{inner, m.width}, {inner, m.width}, {inner, m.width}, {m.width, inner}};
+  Shapes shapes = attention;
+  if (is_first) shapes.push_back({buckets, m.heads});
+  shapes.push_back({m.width});
+  if (is_decoder) shapes.insert(shapes.end(), attention.begin(), attention.end()), shapes.push_back({m.width});
+  shapes.insert(shapes.end(), m.gated ? 2 : 1, {m.ffn, m.width});
+  shapes.push_back({m.width, m.ffn});
+  shapes.push_back({m.width});
+  return shapes;
+}
+
+Tensor t5_norm(Eager& eager, const Tensor& x, const Tensor& gain) {
+  Tensor variance = eager.pow(eager.to(x, DType::f32));
+  variance = eager.rows_mean(variance, x.elements / gain.elements);
+  Tensor factor = eager.shift(variance);
+  factor = eager.rsqrt(factor);
+  Tensor h = eager.multiply_promoted(x, factor);
+  factor = {};
+  h = eager.to(h, gain.type);
+  return eager.multiply_broadcast(h, gain);
+}
+
+/// A norm's gain comes behind the parameters of what it normalises for.
+T5Inputs t5_block(Eager& eager, const Parameters& parameters, const T5Place& place, const T5Inputs& in) {
+  const std::size_t self_norm = in.bias.storage ? 4 : 5;
+  T5Inputs out = in;
+  Next next(parameters);
+  {
+    const Tensor normed = t5_norm(eager, in.x, parameters[self_norm]);
+    const Tensor attended = self_attention(eager, place, next, normed, out.bias);
+    out.x = eager.add(in.x, attended);
+    next();
+  }
+  if (place.is_decoder) {
+    const Tensor normed = t5_norm(eager, out.x, parameters[self_norm + 5]);
+    const Tensor attended = cross_attention(eager, place, next, normed, in.encoded, out.encoded_bias);
+    out.x = eager.add(out.x, attended);
+    next();
+  }
+  Tensor fed = t5_norm(eager, out.x, parameters.back());
+  fed = feed_forward(eager, place, next, fed);
+  out.x = eager.add(out.x, fed);
+  return out;
+}
+
+}  // namespace foreshard::sim::torch

@@ -1,0 +1,77 @@
+#include "sim/runtimes/transformers_blocks.hpp"
+
+namespace foreshard::sim::torch {
+
+void add_linear(Shapes& shapes, std::int64_t out, std::int64_t in, bool bias) {
+  shapes.push_back({out, in});
+  if (bias) shapes.push_back({out});
+}
+
+Shapes rotary_root(const Decoder& d, bool norm_bias, bool head_bias) {
+  Shapes root{{d.vocab, d.width}, {d.width}};
+  if (norm_bias) root.push_back({d.width});
+  if (!d.tied) add_linear(root, d.vocab, d.width, head_bias);
+  return root;
+}
+
+Tensor linear(Eager& eager, const Parameters& p, std::size_t at, const Shared& shared, const Tensor& x) {
+  return eager.linear(x, p[at], p[at + 1], shared.batch.tokens());
+}
+
+Tensor layer_norm(Eager& eager, const Parameters& p, std::size_t at, const Tensor& x) {
+  return eager.layer_norm(x, p[at], p[at + 1]);
+}
+
+Tensor rms_norm(Eager& eager, const Tensor& x, const Tensor& gain) {
+  Tensor h = eager.to(x, DType::f32);
+  Tensor variance = eager.pow(h);
+  variance = eager.rows_mean(variance, x.elements / gain.elements);
+  Tensor factor = eager.shift(variance);
+  factor = eager.rsqrt(factor);
+  h = eager.multiply_broadcast(h, factor);
+  factor = {};
+  return eager.multiply_broadcast(eager.to(h, x.type), gain);
+}
+
+Tensor token_rows(Eager& eager, const Parameters& root, Shared& shared, const Storage& tokens,
+                  std::vector<Tensor>& scope) {
+  shared.positions = eager.empty(shared.batch.seq, DType::i64);
+  scope.push_back(eager.embedding(tokens, root[0], shared.batch.tokens() * shared.decoder.width));
+  return scope.back();
+}
+
+void share_nothing(Eager&, Shared&, DType) {}
+
+void share_rotary(Eager& eager, Shared& shared, DType type) {
+  const Decoder& d = shared.decoder;
+  const std::int64_t width = d.rotary_width ? d.rotary_width : d.head_width();
+  shared.cos = eager.empty(shared.batch.seq * width, type);
+  shared.sin = eager.empty(shared.batch.seq * width, type);
+}
+
+Tensor rotary(Eager& eager, const Shared& shared, const Tensor& x) {
+  const Tensor direct = eager.multiply_constant(x, shared.cos);
+  Tensor rotated = eager.rotate_half(x);
+  rotated = eager.multiply_constant(rotated, shared.sin);
+  return eager.add(direct, rotated);
+}
+
+Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v, bool by_head) {
+  Storage mask;
+  if (shared.mask) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
+  const Tensor y = eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads, shared.batch.seq);
+  return by_head && eager.traits().attention_like_query ? eager.contiguous(y) : y;
+}
+
+Tensor new_gelu(Eager& eager, const Tensor& x) {
+  const Tensor half = eager.scale(x);
+  Tensor t = eager.pow(x);
+  t = eager.scale(t);
+  t = eager.add(x, t);
+  t = eager.scale(t);
+  t = eager.tanh(t);
+  t = eager.shift(t);
+  return eager.multiply(half, t);
+}
+
+}  // namespace foreshard::sim::torch
