@@ -15,6 +15,7 @@
 #include "plan/settings.hpp"
 #include "sim/network/collective_command.hpp"
 #include "sim/allocator/replay_command.hpp"
+#include "sim/network/import_command.hpp"
 #include "sim/predict.hpp"
 #include "sim/predicted_trace.hpp"
 #include "sim/report.hpp"
@@ -159,6 +160,7 @@ int validate(int argc, char** argv) {
 int run(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return validate(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "collective") == 0) return sim::network::collective_command(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "import-nccl") == 0) return sim::network::import_nccl(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "replay-memory") == 0) return sim::allocator::replay_memory(argc - 1, argv + 1);
   Config config = keys();
   config.parse(argc, argv);
