@@ -3,10 +3,16 @@
 import numpy as np
 import pandas as pd
 
+from foreshard_analysis.errors import bad_file
 from foreshard_analysis.events import load_events, step_events, step_start_ns, typical_step
 from foreshard_analysis.trace_file import Trace
 
 RUN = ["step", "micro_batch"]
+
+
+def has_buffers(trace: Trace) -> bool:
+    """False of a runtime that allocates while it runs: then nothing is known of its memory but /summary."""
+    return len(trace.table("plan/buffers", ["size"])) > 0
 
 
 def memory_timeline(trace: Trace, rank: int = 0) -> pd.DataFrame:
@@ -14,6 +20,10 @@ def memory_timeline(trace: Trace, rank: int = 0) -> pd.DataFrame:
     event and one wherever something changes. A persistent buffer is always live. Any other lives, in each run of a
     segment, from the start of the first op that touches it to the end of the last; one that a run reads before it
     writes it has been alive since the run before."""
+    if not has_buffers(trace):
+        raise bad_file(
+            trace.path, "its plan has no buffers, as PyTorch's have none", "a trace of our own runtime"
+        )
     events = load_events(trace, rank, ["step", "micro_batch", "op", "start_ns", "duration_ns"])
     buffers = trace.table("plan/buffers", ["size", "memory_class", "space", "persistent"])
     on_device = buffers[buffers["space"] == "device"]

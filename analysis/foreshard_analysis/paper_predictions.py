@@ -69,11 +69,10 @@ def load_settings(settings: Path = SETTINGS, models: Path = MODELS, points: Path
 def predict(plan: str | Path, setting: Setting) -> Prediction:
     """Raises CannotPredict if foreshard-plan refuses, or answers without the number that is to be read."""
     answer = _answer(plan, setting.arguments)
-    fits = answer.get("gpu", {}).get("fits", True)
-    value = f"{setting.scale * float(_read(answer, setting.reads)):.6g}" if fits else OUT_OF_MEMORY
-    runtime = answer.get("gpu", {}).get("runtime", COLLECTIVES)
+    about = {"fits": True, "runtime": COLLECTIVES, **answer, **answer.get("gpu", {})}
+    value = f"{setting.scale * float(_read(answer, setting.reads)):.6g}" if about["fits"] else OUT_OF_MEMORY
     point = {key: getattr(setting, key) for key in (*KEY, "unit", "assumes")}
-    return Prediction(**point, value=value, runtime=runtime, arguments=shlex.join(setting.arguments))
+    return Prediction(**point, value=value, runtime=about["runtime"], arguments=shlex.join(setting.arguments))
 
 
 def table_of(predictions: Sequence[Prediction]) -> str:

@@ -13,7 +13,7 @@ from foreshard_analysis.events import ranks, spans, typical_step
 from foreshard_analysis.figures.memory import memory_figure, unit_of
 from foreshard_analysis.figures.steps import loss_figure, step_times_figure
 from foreshard_analysis.figures.timeline import timeline_figure
-from foreshard_analysis.memory import memory_classes, step_memory
+from foreshard_analysis.memory import has_buffers, memory_classes, step_memory
 from foreshard_analysis.metrics import load_metrics, load_validations, metrics_beside
 from foreshard_analysis.summary import load_collectives, load_step_times, load_summary
 from foreshard_analysis.trace_file import Trace
@@ -51,17 +51,18 @@ def _sections(trace: Trace, rank: int, step: int) -> Iterator[Section]:
         header=("lane", "busy"),
         rows=_time_rows(lane_seconds(trace)),
     )
-    memory = step_memory(trace, rank, step)
-    yield Section(
-        f"Memory: {where}",
-        ("class", "live at the peak"),
-        _peak_rows(memory),
-        _svg(memory_figure(memory, trace.info.arena_bytes, "")),
-    )
+    if has_buffers(trace):
+        yield _memory_section(trace, rank, step, f"Memory: {where}")
     if trace.has("summary"):
         yield Section("Collectives of a step", ("kind", "count", "payload", "received"), _collectives(trace))
     yield Section("Longest kinds of ops", ("kind", "time"), _time_rows(kind_seconds(trace).head(LONGEST_KINDS)))
     yield from _over_steps(trace)
+
+
+def _memory_section(trace: Trace, rank: int, step: int, title: str) -> Section:
+    memory = step_memory(trace, rank, step)
+    figure = memory_figure(memory, trace.info.arena_bytes, "")
+    return Section(title, ("class", "live at the peak"), _peak_rows(memory), _svg(figure))
 
 
 def _over_steps(trace: Trace) -> Iterator[Section]:

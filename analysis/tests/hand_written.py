@@ -70,6 +70,18 @@ STEP_SPANS = ((0, 100), (100, 200), (300, 400), (650, 250), (900, 100))
 STEP_NS = 1050
 
 
+def without_buffers(path: Path) -> Path:
+    """The trace of a runtime that allocates while it runs: its ops have no operands."""
+    with h5py.File(path, "a") as file:
+        for name in ("plan/buffers", "plan/operands"):
+            for column, dataset in list(file[name].items()):
+                del file[name][column]
+                file[name].create_dataset(column, data=np.empty(0, np.int64), dtype=dataset.dtype)
+        for column in ("first_operand", "input_count", "output_count"):
+            file["plan/ops"][column][:] = 0
+    return path
+
+
 def events_of_step(origin_ns: int = 0, rank: int = 0, step: int = 1, stretch: int = 1) -> list[Event]:
     spans = enumerate(STEP_SPANS)
     return [Event(op, origin_ns + stretch * start, stretch * length, rank, step) for op, (start, length) in spans]

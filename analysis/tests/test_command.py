@@ -9,7 +9,7 @@ import pytest
 
 from foreshard_analysis.command import run
 from foreshard_analysis.paper import FIGURES
-from hand_written import STEP_NS, Step, events_of_step, one_step, write_trace
+from hand_written import STEP_NS, Step, events_of_step, one_step, without_buffers, write_trace
 
 VOID = {"meta", "br", "path", "use", "rect", "link"}
 
@@ -82,6 +82,14 @@ def test_the_report_is_one_well_formed_file(one_step: Path, tmp_path: Path) -> N
     elements = Elements(text)
     assert not elements.open and elements.count["svg"] == 2
     assert "a &lt; b" in text and "10.25 KiB" in text and "28.6 %" in text  # exposed: 300 of 1050 ns
+
+
+def test_a_trace_without_buffers_has_a_report_but_no_memory(one_step: Path, tmp_path: Path, capsys) -> None:
+    path = without_buffers(one_step)
+    assert run(["report", str(path), "--out", str(tmp_path / "r.html")]) == 0
+    assert Elements((tmp_path / "r.html").read_text()).count["svg"] == 1
+    assert run(["memory", str(path), "--out", str(tmp_path / "m.svg")]) == 5
+    assert "no buffers" in capsys.readouterr().err
 
 
 def test_the_report_shows_the_loss_of_the_run_beside_it(one_step: Path, tmp_path: Path) -> None:
