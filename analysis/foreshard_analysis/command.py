@@ -32,6 +32,9 @@ def run(arguments: Sequence[str]) -> int:
     except InputError as error:
         print(error.block(PROGRAM), file=sys.stderr)
         return int(error.code)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stdout = None  # type: ignore[assignment]
+        return int(ExitCode.FAILED)
     except OSError as error:
         print(f"{PROGRAM}: error: {error}\n  where:  exit code 1", file=sys.stderr)
         return int(ExitCode.FAILED)

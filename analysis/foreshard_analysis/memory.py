@@ -21,9 +21,7 @@ def memory_timeline(trace: Trace, rank: int = 0) -> pd.DataFrame:
     segment, from the start of the first op that touches it to the end of the last; one that a run reads before it
     writes it has been alive since the run before."""
     if not has_buffers(trace):
-        raise bad_file(
-            trace.path, "its plan has no buffers, as PyTorch's have none", "a trace of our own runtime"
-        )
+        raise bad_file(trace.path, "its plan has no buffers, as PyTorch's have none", "a trace of our own runtime")
     events = load_events(trace, rank, ["step", "micro_batch", "op", "start_ns", "duration_ns"])
     buffers = trace.table("plan/buffers", ["size", "memory_class", "space", "persistent"])
     on_device = buffers[buffers["space"] == "device"]

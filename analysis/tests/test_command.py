@@ -136,6 +136,14 @@ def test_usage_has_exit_code_2() -> None:
         assert caught.value.code == 2
 
 
+def test_an_output_that_nobody_reads_is_no_error_to_print(one_step: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "foreshard_analysis", "scaling", one_step, "--out", tmp_path / "s.svg"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
+
+
 def test_a_missing_package_is_named() -> None:
     code = "import sys; sys.modules['pandas'] = None; from foreshard_analysis.__main__ import main; sys.exit(main())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
