@@ -31,10 +31,27 @@ struct Mut {
 struct Rows {
   std::int64_t rows = 0, cols = 0;
 };
-/// qkv is [batch·seq, 3·heads·width]: all queries of a token, then its keys, then its values; y is [batch·seq,
-/// heads·width]. Scores are scaled by 1/√width; token i sees tokens 0…i of its sequence.
+/// Queries and y are [batch·seq, heads·width], keys and values [batch·seq, key_heads·width]. Scores are scaled by
+/// 1/√width; token i sees tokens 0…i of its sequence.
 struct Attention {
   std::int64_t batch = 0, seq = 0, heads = 0, width = 0;
+  std::int64_t key_heads = 0;  ///< each serves heads / key_heads heads of queries, side by side; 0 means heads
+  float alibi = 0;             ///< largest exponent of the slopes; 0 means no linear biases
+
+  std::int64_t keys() const { return key_heads > 0 ? key_heads : heads; }
+  std::int64_t group() const { return heads / keys(); }
+  /// The score of token i with token j gets slope·(j − i) added: Press et al. 2022 (arXiv 2108.12409), section 3. Of
+  /// the least power of two P ≥ heads, slopes are 2^(−alibi·n/P), n = 1…P; of other numbers of heads first the even n.
+  double slope(std::int64_t head) const;
+};
+/// Rows of heads·width numbers; row r has position p = r mod seq. In each head element j and j + width/2 are turned by
+/// the angle p·base^(−2j/width), or back: Su et al. 2021 (arXiv 2104.09864), in the layout of Hugging Face's Llama.
+struct Rotary {
+  std::int64_t rows = 0, heads = 0, width = 0, seq = 0;
+  double base = 10000;
+  bool back = false;
+
+  double frequency(std::int64_t j) const;  ///< radians from one position to the next
 };
 struct Embedding {
   std::int64_t rows = 0, cols = 0, vocab = 0, seq = 0;  ///< row r has position r mod seq
@@ -76,7 +93,8 @@ class Backend {
   virtual std::int64_t matmul_scratch_bytes(const Matmul&, DType /*operands*/, DType /*result*/) const { return 0; }
   virtual void bias_grad(const Rows&, bool accumulate, Const dy, Mut dbias) = 0;
 
-  /// y = (x − mean)·rstd·gain + bias by row; with `residual` x is replaced by x + residual, which is written to `sum`.
+  /// y = (x − mean)·rstd·gain (+ bias if present) by row; with `residual` x is replaced by x + residual, which is
+  /// written to `sum`.
   virtual void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y,
                           Mut mean, Mut rstd) = 0;
   /// dx = gradient through the norm (+ residual_grad if present); dgain and dbias by column; what is absent of the
@@ -84,17 +102,40 @@ class Backend {
   virtual void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
                                    Const residual_grad, Mut dx, Mut dgain, Mut dbias) = 0;
 
+  /// y = x·rstd·gain with rstd = 1/√(mean(x²) + ε) by row (Zhang & Sennrich 2019, arXiv 1910.07467); `residual` and
+  /// `sum` as in layer_norm.
+  virtual void rms_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Mut sum, Mut y, Mut rstd) = 0;
+  /// As layer_norm_backward.
+  virtual void rms_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const rstd,
+                                 Const residual_grad, Mut dx, Mut dgain) = 0;
+
   /// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
   virtual void gelu(std::int64_t count, Const x, Mut y) = 0;
   virtual void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) = 0;  ///< dx may be dy
-  virtual void add(std::int64_t count, Const a, Const b, Mut sum) = 0;            ///< sum may be a or b
+  /// 0.5·x·(1 + erf(x/√2)).
+  virtual void gelu_exact(std::int64_t count, Const x, Mut y) = 0;
+  virtual void gelu_exact_backward(std::int64_t count, Const dy, Const x, Mut dx) = 0;  ///< dx may be dy
+  /// gate/(1 + e^−gate)·up (Shazeer 2020, arXiv 2002.05202).
+  virtual void swiglu(std::int64_t count, Const gate, Const up, Mut y) = 0;
+  virtual void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate,
+                               Mut dup) = 0;                            ///< dgate may be dy
+  virtual void rotary(const Rotary&, Const x, Mut y) = 0;               ///< y may be x
+  virtual void add(std::int64_t count, Const a, Const b, Mut sum) = 0;  ///< sum may be a or b
   /// to = (accumulate ? to : 0) + from, each of any type; they do not overlap.
   virtual void cast(std::int64_t count, bool accumulate, Const from, Mut to) = 0;
   virtual void dropout(const Dropout&, Const x, Mut y) = 0;  ///< y may be x; its own backward
 
-  virtual void attention(const Attention&, Const qkv, Mut y, Mut log_sum_exp) = 0;
-  virtual void attention_backward(const Attention&, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) = 0;
+  /// log_sum_exp is [batch, heads, seq]. Where k and v are absent, q is all three, [batch·seq, 3·heads·width]: all
+  /// queries of a token, then its keys, then its values.
+  virtual void attention(const Attention&, Const q, Const k, Const v, Mut y, Mut log_sum_exp) = 0;
+  virtual void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp,
+                                  Mut dq, Mut dk, Mut dv) = 0;
+  void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) { attention(o, qkv, {}, {}, y, log_sum_exp); }
+  void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
+    attention_backward(o, dy, qkv, {}, {}, y, log_sum_exp, dqkv, {}, {});
+  }
 
+  /// Without a position table x is the token's row.
   virtual void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x) = 0;
   /// Each table's gradient is a sum over its rows' uses, in order of rows; an absent one is not computed.
   virtual void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,

@@ -100,22 +100,20 @@ void write(const Head& head, const Softmax& softmax, std::int64_t first, std::in
   }
 }
 
+/// `in` is of the head; its keys and values are packed.
 template <class T>
-void attend(const Head& head, const T* qkv, T* y, float* log_sum_exp) {
-  const Buffers b = buffers_of(head);
-  const T* q = qkv + head.qkv_at;
-  const std::int64_t stride = 3 * head.inner, part = block * head.padded_width;
-  pack(head.seq, head.padded_seq, head.width, head.padded_width, q + head.inner, stride, 1, b.keys);
-  pack(head.seq, head.padded_seq, head.width, head.padded_width, q + 2 * head.inner, stride, 1, b.values);
+void attend(const Head& head, const Qkv<const T>& in, const Buffers& b, T* y, float* log_sum_exp) {
+  const std::int64_t part = block * head.padded_width;
   for (std::int64_t i = 0; i < head.blocks(); ++i) {
     const std::int64_t first = i * block, queries = std::min(block, head.seq - first);
-    pack(queries, block, head.width, head.padded_width, q + first * stride, stride, head.scale(), b.rows);
+    pack(queries, block, head.width, head.padded_width, in.q + first * in.q_stride, in.q_stride, head.scale(), b.rows);
     transpose(head.padded_width, b.rows, b.queries);
     std::fill_n(b.sums, part, 0.0F);
     Softmax softmax;
     for (std::int64_t j = 0; j <= i; ++j) {
       const Pair pair{queries, i == j};
       multiply_transposed(pair, head, b.keys + j * part, b.queries, b.scores);
+      if (head.slope != 0) add_slope(pair, head.slope, (j - i) * block, b.scores);
       softmax.absorb(pair, head, j == 0, b.scores, b.sums);
       add_to_queries(pair, head, b.scores, b.values + j * part, b.sums);
     }
@@ -124,16 +122,22 @@ void attend(const Head& head, const T* qkv, T* y, float* log_sum_exp) {
 }
 
 template <class T>
-void attend_all(const Attention& o, const T* qkv, T* y, float* log_sum_exp) {
-  share(o.batch * o.heads, 1, [=, &o](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t h = begin; h < end; ++h) attend(Head(o, h), qkv, y, log_sum_exp);
+void attend_all(const Attention& o, const Qkv<const T>& all, T* y, float* log_sum_exp) {
+  share(o.batch * o.heads, 1, [=, &o, &all](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) {
+      const Head head(o, index);
+      const Buffers b = buffers_of(head);
+      const Qkv<const T> in = head_of(o, all, head.sequence, head.head);
+      if (index == begin || index % o.group() == 0) pack_keys(head, in, b.keys, b.values);
+      attend(head, in, b, y, log_sum_exp);
+    }
   });
 }
 
 }  // namespace
 
-void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) {
-  by_number(y.dtype, [&]<class T>(T) { attend_all(o, as<T>(qkv), as<T>(y), as<float>(log_sum_exp)); });
+void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) {
+  by_number(y.dtype, [&]<class T>(T) { attend_all(o, qkv_of<T>(o, q, k, v), as<T>(y), as<float>(log_sum_exp)); });
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -25,17 +25,25 @@ Buffers buffers_of(const Head& head) {
           take(part),  take(part),  take(block * block), take(block * block), take(block), take(block)};
 }
 
+template <class T>
+struct Operands {
+  const T* dy;
+  Qkv<const T> in;
+  const T* y;
+  const float* log_sum_exp;
+  Qkv<T> grads;
+};
+
 /// log Σ exp, and Σ_d dy·y, of a block of queries; zero behind the last.
 template <class T>
-void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, const T* y, const float* log_sum_exp,
-                 const Buffers& b) {
+void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, const Operands<T>& o, const Buffers& b) {
   std::fill_n(b.lse, block, 0.0F);
   std::fill_n(b.delta, block, 0.0F);
   for (std::int64_t i = 0; i < queries; ++i) {
-    b.lse[i] = log_sum_exp[head.lse_at + first + i];
+    b.lse[i] = o.log_sum_exp[head.lse_at + first + i];
     b.delta[i] = sum(
         head.width, [](Vec u, Vec v) { return u * v; }, b.dy + i * head.padded_width,
-        y + head.y_at + (first + i) * head.inner);
+        o.y + head.y_at + (first + i) * head.inner);
   }
 }
 
@@ -53,58 +61,77 @@ void differentiate(const Pair& pair, const Buffers& b) {
 }
 
 template <class T>
-void write(const Head& head, std::int64_t rows, const float* from, float scale, T* to) {
+void write(const Head& head, std::int64_t rows, const float* from, float scale, T* to, std::int64_t stride) {
   for (std::int64_t i = 0; i < rows; ++i) {
     map(
-        head.width, to + i * 3 * head.inner, [scale](Vec s) { return s * scale; }, from + i * head.padded_width);
+        head.width, to + i * stride, [scale](Vec s) { return s * scale; }, from + i * head.padded_width);
   }
 }
 
+/// Writes dq of one head of queries and adds to the sums of its keys and values, which are packed; `o` is of the head.
 template <class T>
-void backward(const Head& head, const T* dy, const T* qkv, const T* y, const float* log_sum_exp, T* dqkv) {
-  const Buffers b = buffers_of(head);
-  const T* q = qkv + head.qkv_at;
-  T* dq = dqkv + head.qkv_at;
-  const std::int64_t stride = 3 * head.inner, part = block * head.padded_width, whole = head.blocks() * part;
-  pack(head.seq, head.padded_seq, head.width, head.padded_width, q + head.inner, stride, 1, b.keys);
-  pack(head.seq, head.padded_seq, head.width, head.padded_width, q + 2 * head.inner, stride, 1, b.values);
-  std::fill_n(b.dkeys, whole, 0.0F);
-  std::fill_n(b.dvalues, whole, 0.0F);
+void backward(const Head& head, const Operands<T>& o, const Buffers& b) {
+  const std::int64_t part = block * head.padded_width;
   for (std::int64_t i = 0; i < head.blocks(); ++i) {
-    const std::int64_t first = i * block, queries = std::min(block, head.seq - first);
-    pack(queries, block, head.width, head.padded_width, q + first * stride, stride, head.scale(), b.queries);
-    pack(queries, block, head.width, head.padded_width, dy + head.y_at + first * head.inner, head.inner, 1, b.dy);
+    const std::int64_t first = i * block, queries = std::min(block, head.seq - first), stride = o.in.q_stride;
+    pack(queries, block, head.width, head.padded_width, o.in.q + first * stride, stride, head.scale(), b.queries);
+    pack(queries, block, head.width, head.padded_width, o.dy + head.y_at + first * head.inner, head.inner, 1, b.dy);
     transpose(head.padded_width, b.queries, b.queries_t);
     transpose(head.padded_width, b.dy, b.dy_t);
-    gather_rows(head, first, queries, y, log_sum_exp, b);
+    gather_rows(head, first, queries, o, b);
     std::fill_n(b.dqueries, part, 0.0F);
     for (std::int64_t j = 0; j <= i; ++j) {
       const Pair pair{queries, i == j};
       multiply_transposed(pair, head, b.keys + j * part, b.queries_t, b.p);
+      if (head.slope != 0) add_slope(pair, head.slope, (j - i) * block, b.p);
       multiply_transposed(pair, head, b.values + j * part, b.dy_t, b.ds);
       differentiate(pair, b);
       add_to_keys(pair, head, b.p, b.dy, b.dvalues + j * part);
       add_to_keys(pair, head, b.ds, b.queries, b.dkeys + j * part);
       add_to_queries(pair, head, b.ds, b.keys + j * part, b.dqueries);
     }
-    write(head, queries, b.dqueries, head.scale(), dq + first * stride);
+    write(head, queries, b.dqueries, head.scale(), o.grads.q + first * o.grads.q_stride, o.grads.q_stride);
   }
-  write(head, head.seq, b.dkeys, 1, dq + head.inner);
-  write(head, head.seq, b.dvalues, 1, dq + 2 * head.inner);
+}
+
+/// The heads of queries that share the keys and values of head `index` of these, in order.
+template <class T>
+void backward_group(const Attention& o, const Operands<T>& all, std::int64_t index) {
+  const std::int64_t first = index * o.group();
+  const Head shape(o, first);
+  const Buffers b = buffers_of(shape);
+  Operands<T> mine = all;
+  const auto move_to = [&](const Head& head) {
+    mine.in = head_of(o, all.in, head.sequence, head.head);
+    mine.grads = head_of(o, all.grads, head.sequence, head.head);
+  };
+  move_to(shape);
+  pack_keys(shape, mine.in, b.keys, b.values);
+  std::fill_n(b.dkeys, shape.padded_seq * shape.padded_width, 0.0F);
+  std::fill_n(b.dvalues, shape.padded_seq * shape.padded_width, 0.0F);
+  for (std::int64_t h = first; h < first + o.group(); ++h) {
+    const Head head(o, h);
+    move_to(head);
+    backward(head, mine, b);
+  }
+  write(shape, shape.seq, b.dkeys, 1, mine.grads.k, mine.grads.kv_stride);
+  write(shape, shape.seq, b.dvalues, 1, mine.grads.v, mine.grads.kv_stride);
 }
 
 template <class T>
-void backward_all(const Attention& o, const T* dy, const T* qkv, const T* y, const float* log_sum_exp, T* dqkv) {
-  share(o.batch * o.heads, 1, [=, &o](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t h = begin; h < end; ++h) backward(Head(o, h), dy, qkv, y, log_sum_exp, dqkv);
+void backward_all(const Attention& o, const Operands<T>& all) {
+  share(o.batch * o.keys(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t index = begin; index < end; ++index) backward_group(o, all, index);
   });
 }
 
 }  // namespace
 
-void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
-  by_number(dqkv.dtype,
-            [&]<class T>(T) { backward_all(o, as<T>(dy), as<T>(qkv), as<T>(y), as<float>(log_sum_exp), as<T>(dqkv)); });
+void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                        Mut dk, Mut dv) {
+  by_number(dq.dtype, [&]<class T>(T) {
+    backward_all<T>(o, {as<T>(dy), qkv_of<T>(o, q, k, v), as<T>(y), as<float>(log_sum_exp), qkv_of<T>(o, dq, dk, dv)});
+  });
 }
 
 }  // namespace foreshard::kernels::cpu

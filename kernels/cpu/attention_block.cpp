@@ -18,6 +18,16 @@ void multiply_transposed(const Pair& pair, const Head& head, const float* keys, 
   }
 }
 
+void add_slope(const Pair& pair, float slope, std::int64_t ahead, float* scores) {
+  const Vec lane = __builtin_convertvector(lane_numbers, Vec);
+  for (std::int64_t key = 0; key < pair.key_end(); ++key) {
+    for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v) {
+      float* const at = scores + key * block + v * lanes;
+      store(at, load(at) + slope * (static_cast<float>(ahead + key - v * lanes) - lane));
+    }
+  }
+}
+
 void add_to_queries(const Pair& pair, const Head& head, const float* scores, const float* values, float* sums) {
   for (std::int64_t query = 0; query < pair.query_end(); query += tile_rows) {
     multiply(head.vectors(), pair.keys_seen(query + tile_rows), {scores + query, 1, block}, {values, head.padded_width},

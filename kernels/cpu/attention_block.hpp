@@ -5,6 +5,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/cpu/scratch.hpp"
 #include "kernels/cpu/tile.hpp"
+#include "kernels/qkv.hpp"
 
 /// What the forward and the backward of attention share: where a head lies, and blocks of it, copied and padded with
 /// zeros.
@@ -18,21 +19,26 @@ inline constexpr std::int64_t block_vectors = block / lanes;
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-/// One head of one sequence: where it begins in qkv, in y and in log_sum_exp, and the extents of its padded blocks.
+/// One head of one sequence: where it begins in y and in log_sum_exp, and the extents of its padded blocks.
 struct Head {
   std::int64_t seq, width, inner;  // inner = heads·width
-  std::int64_t qkv_at, y_at, lse_at;
+  std::int64_t sequence, head;
+  std::int64_t y_at, lse_at;
   std::int64_t padded_width, padded_seq;
+  float slope;
 
+  /// `index` counts heads of queries, sequence by sequence.
   Head(const Attention& o, std::int64_t index)
       : seq(o.seq),
         width(o.width),
         inner(o.heads * o.width),
-        qkv_at(index / o.heads * o.seq * 3 * inner + index % o.heads * o.width),
-        y_at(index / o.heads * o.seq * inner + index % o.heads * o.width),
+        sequence(index / o.heads),
+        head(index % o.heads),
+        y_at(sequence * o.seq * inner + head * o.width),
         lse_at(index * o.seq),
         padded_width(round_up(o.width, lanes)),
-        padded_seq(round_up(o.seq, block)) {}
+        padded_seq(round_up(o.seq, block)),
+        slope(static_cast<float>(o.slope(head))) {}
 
   std::int64_t vectors() const { return padded_width / lanes; }
   std::int64_t blocks() const { return padded_seq / block; }
@@ -67,6 +73,13 @@ void pack(std::int64_t rows, std::int64_t padded_rows, std::int64_t width, std::
   std::fill(to + rows * padded_width, to + padded_rows * padded_width, 0.0F);
 }
 
+/// All keys and values of a head.
+template <class T>
+void pack_keys(const Head& head, const Qkv<const T>& in, float* keys, float* values) {
+  pack(head.seq, head.padded_seq, head.width, head.padded_width, in.k, in.kv_stride, 1, keys);
+  pack(head.seq, head.padded_seq, head.width, head.padded_width, in.v, in.kv_stride, 1, values);
+}
+
 /// to[d, i] = from[i, d]: from is [64, padded_width], to is [padded_width, 64].
 void transpose(std::int64_t padded_width, const float* from, float* to);
 
@@ -74,16 +87,18 @@ void transpose(std::int64_t padded_width, const float* from, float* to);
 /// sees.
 void multiply_transposed(const Pair&, const Head&, const float* keys, const float* queries, float* scores);
 
+/// scores[key, query] += slope·(key − query), where the first key lies `ahead` of the first query.
+void add_slope(const Pair&, float slope, std::int64_t ahead, float* scores);
+
 /// sums[query, d] += Σ_key scores[key, query]·values[key, d].
 void add_to_queries(const Pair&, const Head&, const float* scores, const float* values, float* sums);
 
 /// sums[key, d] += Σ_query scores[key, query]·values[query, d].
 void add_to_keys(const Pair&, const Head&, const float* scores, const float* values, float* sums);
 
+inline constexpr IntVec lane_numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 /// The lanes whose query sees the key; `ahead` = key − first query of the vector.
-inline IntVec seen(std::int64_t ahead) {
-  constexpr IntVec lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return lane >= static_cast<std::int32_t>(ahead);
-}
+inline IntVec seen(std::int64_t ahead) { return lane_numbers >= static_cast<std::int32_t>(ahead); }
 
 }  // namespace foreshard::kernels::cpu

@@ -25,18 +25,35 @@ class Cpu final : public Backend {
                            Const residual_grad, Mut dx, Mut dgain, Mut dbias) override {
     cpu::layer_norm_backward(o, accumulate, dy, x, gain, mean, rstd, residual_grad, dx, dgain, dbias);
   }
+  void rms_norm(const Rows& o, float epsilon, Const x, Const residual, Const gain, Mut sum, Mut y, Mut rstd) override {
+    cpu::rms_norm(o, epsilon, x, residual, gain, sum, y, rstd);
+  }
+  void rms_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const rstd, Const residual_grad,
+                         Mut dx, Mut dgain) override {
+    cpu::rms_norm_backward(o, accumulate, dy, x, gain, rstd, residual_grad, dx, dgain);
+  }
   void gelu(std::int64_t count, Const x, Mut y) override { cpu::gelu(count, x, y); }
   void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) override { cpu::gelu_backward(count, dy, x, dx); }
+  void gelu_exact(std::int64_t count, Const x, Mut y) override { cpu::gelu_exact(count, x, y); }
+  void gelu_exact_backward(std::int64_t count, Const dy, Const x, Mut dx) override {
+    cpu::gelu_exact_backward(count, dy, x, dx);
+  }
+  void swiglu(std::int64_t count, Const gate, Const up, Mut y) override { cpu::swiglu(count, gate, up, y); }
+  void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    cpu::swiglu_backward(count, dy, gate, up, dgate, dup);
+  }
+  void rotary(const Rotary& o, Const x, Mut y) override { cpu::rotary(o, x, y); }
   void add(std::int64_t count, Const a, Const b, Mut sum) override { cpu::add(count, a, b, sum); }
   void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
     cpu::cast(count, accumulate, from, to);
   }
   void dropout(const Dropout& o, Const x, Mut y) override { cpu::dropout(o, x, y); }
-  void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) override {
-    cpu::attention(o, qkv, y, log_sum_exp);
+  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
+    cpu::attention(o, q, k, v, y, log_sum_exp);
   }
-  void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) override {
-    cpu::attention_backward(o, dy, qkv, y, log_sum_exp, dqkv);
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                          Mut dk, Mut dv) override {
+    cpu::attention_backward(o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
   }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     cpu::embedding(o, tokens, token_table, position_table, x);

@@ -59,7 +59,11 @@ void look_up(const Embedding& o, const std::int32_t* tokens, const T* token_tabl
   expect_in_vocabulary(o.rows, tokens, o.vocab);
   share(o.rows, grain_rows(o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      map(o.cols, x + r * o.cols, plus, token_table + tokens[r] * o.cols, position_table + r % o.seq * o.cols);
+      const T* token = token_table + tokens[r] * o.cols;
+      if (position_table)
+        map(o.cols, x + r * o.cols, plus, token, position_table + r % o.seq * o.cols);
+      else
+        std::copy_n(token, o.cols, x + r * o.cols);
     }
   });
 }

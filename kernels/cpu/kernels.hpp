@@ -17,14 +17,24 @@ void layer_norm(const Rows&, float epsilon, Const x, Const residual, Const gain,
 void layer_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
                          Const residual_grad, Mut dx, Mut dgain, Mut dbias);
 
+void rms_norm(const Rows&, float epsilon, Const x, Const residual, Const gain, Mut sum, Mut y, Mut rstd);
+void rms_norm_backward(const Rows&, bool accumulate, Const dy, Const x, Const gain, Const rstd, Const residual_grad,
+                       Mut dx, Mut dgain);
+
 void gelu(std::int64_t count, Const x, Mut y);
 void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx);
+void gelu_exact(std::int64_t count, Const x, Mut y);
+void gelu_exact_backward(std::int64_t count, Const dy, Const x, Mut dx);
+void swiglu(std::int64_t count, Const gate, Const up, Mut y);
+void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup);
+void rotary(const Rotary&, Const x, Mut y);
 void add(std::int64_t count, Const a, Const b, Mut sum);
 void cast(std::int64_t count, bool accumulate, Const from, Mut to);
 void dropout(const Dropout&, Const x, Mut y);
 
-void attention(const Attention&, Const qkv, Mut y, Mut log_sum_exp);
-void attention_backward(const Attention&, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv);
+void attention(const Attention&, Const q, Const k, Const v, Mut y, Mut log_sum_exp);
+void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                        Mut dk, Mut dv);
 
 void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x);
 void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,

@@ -1,16 +1,10 @@
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 
+#include "kernels/cpu/column_sums.hpp"
 #include "kernels/cpu/kernels.hpp"
-#include "kernels/cpu/scratch.hpp"
-#include "kernels/cpu/simd.hpp"
-#include "kernels/cpu/team.hpp"
 
 namespace foreshard::kernels::cpu {
 namespace {
-
-constexpr std::int64_t block_rows = 32;  // dgain and dbias are summed by blocks of rows, whatever the team
 
 struct Moments {
   float mean, rstd;
@@ -64,19 +58,6 @@ struct Backward {
   }
 };
 
-/// grad[j] = (accumulate ? grad[j] : 0) + Σ_b parts[b][j], with `stride` floats from part to part.
-template <class Grad>
-void sum_parts(std::int64_t n, std::int64_t parts, std::int64_t stride, const float* part, bool accumulate,
-               Grad* grad) {
-  for (std::int64_t j = 0; j < n; j += strip_cols) {
-    const std::int64_t width = std::min(strip_cols, n - j);
-    float total[strip_cols] = {};
-    if (accumulate) map(width, total, same, grad + j);
-    for (std::int64_t b = 0; b < parts; ++b) map(width, total, plus, total, part + b * stride + j);
-    map(width, grad + j, same, total);
-  }
-}
-
 template <class T>
 void normalize(const Rows& o, float epsilon, const T* x, const T* residual, const T* gain, const T* bias, T* sum, T* y,
                float* mean, float* rstd) {
@@ -86,29 +67,16 @@ void normalize(const Rows& o, float epsilon, const T* x, const T* residual, cons
       if (residual) map(o.cols, sum + row, plus, x + row, residual + row);
       const T* from = (residual ? sum : x) + row;
       const auto [m, r] = moments_of(o.cols, from, epsilon);
-      map(
-          o.cols, y + row, [m = m, r = r](Vec v, Vec g, Vec b) { return (v - m) * r * g + b; }, from, gain, bias);
+      const auto scaled = [m = m, r = r](Vec v, Vec g) { return (v - m) * r * g; };
+      if (bias)
+        map(
+            o.cols, y + row, [&](Vec v, Vec g, Vec b) { return scaled(v, g) + b; }, from, gain, bias);
+      else
+        map(o.cols, y + row, scaled, from, gain);
       mean[i] = m;
       rstd[i] = r;
     }
   });
-}
-
-template <class T, class Grad>
-void differentiate(const Rows& o, bool accumulate, const Backward<T>& backward, Grad* dgain, Grad* dbias) {
-  const std::int64_t blocks = (o.rows + block_rows - 1) / block_rows, stride = 2 * o.cols;
-  float* parts = thread_scratch().of<float>(static_cast<std::size_t>(blocks * stride));
-  share(blocks, (grain_rows(o.cols) + block_rows - 1) / block_rows,
-        [=, &o, &backward](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t b = begin; b < end; ++b) {
-            float* part = parts + b * stride;
-            std::fill_n(part, stride, 0.0F);
-            const std::int64_t bottom = std::min(o.rows, (b + 1) * block_rows);
-            for (std::int64_t i = b * block_rows; i < bottom; ++i) backward.row(i, part, part + o.cols);
-          }
-        });
-  if (dgain) sum_parts(o.cols, blocks, stride, parts, accumulate, dgain);
-  if (dbias) sum_parts(o.cols, blocks, stride, parts + o.cols, accumulate, dbias);
 }
 
 }  // namespace
@@ -126,8 +94,10 @@ void layer_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Cons
   by_number(dy.dtype, [&]<class T>(T) {
     const Backward<T> backward{
         o.cols, as<T>(dy), as<T>(x), as<T>(gain), as<float>(mean), as<float>(rstd), as<T>(residual_grad), as<T>(dx)};
+    const ColumnSums sums(o, 2, [&](std::int64_t i, float* part) { backward.row(i, part, part + o.cols); });
     by_result_type<T>(type_of_present(dgain, dbias, dy.dtype), [&]<class Grad>(Grad) {
-      differentiate(o, accumulate, backward, as<Grad>(dgain), as<Grad>(dbias));
+      if (dgain.data) sums.write(0, accumulate, as<Grad>(dgain));
+      if (dbias.data) sums.write(1, accumulate, as<Grad>(dbias));
     });
   });
 }

@@ -2,37 +2,45 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/qkv.hpp"
 #include "kernels/reference/kernels.hpp"
 
 namespace foreshard::kernels::reference {
 namespace {
 
-/// One head of one sequence: token i's query is at q + i·stride, and so on.
+template <class T>
+double dot(const T* a, const T* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t d = 0; d < n; ++d) sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
+  return sum;
+}
+
+/// One head of one sequence; its rows of y, and of log_sum_exp.
 template <class T>
 struct Head {
-  const T *q, *k, *v;
-  std::int64_t stride, width;
+  Qkv<const T> in;
+  std::int64_t width;
+  double slope;
+  std::int64_t y_at, lse_at;
+
+  Head(const Attention& o, const Qkv<const T>& all, std::int64_t sequence, std::int64_t head)
+      : in(head_of(o, all, sequence, head)),
+        width(o.width),
+        slope(o.slope(head)),
+        y_at((sequence * o.seq * o.heads + head) * o.width),
+        lse_at((sequence * o.heads + head) * o.seq) {}
 
   double score(std::int64_t i, std::int64_t j) const {
-    double sum = 0;
-    for (std::int64_t d = 0; d < width; ++d) {
-      sum += static_cast<double>(q[i * stride + d]) * static_cast<double>(k[j * stride + d]);
-    }
-    return sum / std::sqrt(static_cast<double>(width));
+    return dot(in.q + i * in.q_stride, in.k + j * in.kv_stride, width) / std::sqrt(static_cast<double>(width)) +
+           slope * static_cast<double>(j - i);
   }
 };
 
-/// Calls f(head, offset of its queries in qkv, offset in y, offset in log_sum_exp) for every head of every sequence.
-template <class T, class F>
-void for_heads(const Attention& o, const T* qkv, F f) {
-  const std::int64_t inner = o.heads * o.width;
-  for (std::int64_t b = 0; b < o.batch; ++b) {
-    for (std::int64_t h = 0; h < o.heads; ++h) {
-      const std::int64_t at = b * o.seq * 3 * inner + h * o.width;
-      const Head<T> head{qkv + at, qkv + at + inner, qkv + at + 2 * inner, 3 * inner, o.width};
-      f(head, at, b * o.seq * inner + h * o.width, (b * o.heads + h) * o.seq);
-    }
-  }
+/// Calls f(sequence, head) for every head of every sequence.
+template <class F>
+void for_heads(const Attention& o, F f) {
+  for (std::int64_t sequence = 0; sequence < o.batch; ++sequence)
+    for (std::int64_t head = 0; head < o.heads; ++head) f(sequence, head);
 }
 
 /// y of token i is Σ_j≤i p_j·v_j with p the softmax of its scores; returns the scores' log Σ exp.
@@ -45,61 +53,73 @@ double attend(const Head<T>& head, std::int64_t i, T* y) {
   for (double& value : p) total += value = std::exp(value - highest);
   for (std::int64_t d = 0; d < head.width; ++d) {
     double sum = 0;
-    for (std::int64_t j = 0; j <= i; ++j) sum += p[j] * static_cast<double>(head.v[j * head.stride + d]);
+    for (std::int64_t j = 0; j <= i; ++j) sum += p[j] * static_cast<double>(head.in.v[j * head.in.kv_stride + d]);
     y[d] = static_cast<T>(sum / total);
   }
   return highest + std::log(total);
 }
 
 template <class T>
-double dot(const T* a, const T* b, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t d = 0; d < n; ++d) sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
-  return sum;
-}
-
-template <class T>
-void forward(const Attention& o, const T* qkv, T* y, Computed<T>* log_sum_exp) {
-  for_heads(o, qkv, [&](const Head<T>& head, std::int64_t, std::int64_t y_at, std::int64_t lse_at) {
+void forward(const Attention& o, const Qkv<const T>& in, T* y, Computed<T>* log_sum_exp) {
+  for_heads(o, [&](std::int64_t sequence, std::int64_t h) {
+    const Head<T> head(o, in, sequence, h);
     for (std::int64_t i = 0; i < o.seq; ++i) {
-      log_sum_exp[lse_at + i] = static_cast<Computed<T>>(attend(head, i, y + y_at + i * o.heads * o.width));
+      const double lse = attend(head, i, y + head.y_at + i * o.heads * o.width);
+      log_sum_exp[head.lse_at + i] = static_cast<Computed<T>>(lse);
     }
   });
 }
 
+/// Adds what token i of a head contributes to the sums of its gradients.
 template <class T>
-void backward(const Attention& o, const T* dy, const T* qkv, const T* y, const Computed<T>* log_sum_exp, T* dqkv) {
-  const std::int64_t inner = o.heads * o.width;
-  const double scale = 1 / std::sqrt(static_cast<double>(o.width));
-  std::vector<double> sums(static_cast<std::size_t>(o.batch * o.seq * 3 * inner));
-  for_heads(o, qkv, [&](const Head<T>& head, std::int64_t q_at, std::int64_t y_at, std::int64_t lse_at) {
-    double *dq = sums.data() + q_at, *dk = dq + inner, *dv = dk + inner;
+void differentiate(const Head<T>& head, std::int64_t i, const T* dy, const T* y, double lse, const Qkv<double>& sums) {
+  const double delta = dot(dy, y, head.width), scale = 1 / std::sqrt(static_cast<double>(head.width));
+  for (std::int64_t j = 0; j <= i; ++j) {
+    const double p = std::exp(head.score(i, j) - lse);
+    const double ds = p * (dot(dy, head.in.v + j * head.in.kv_stride, head.width) - delta) * scale;
+    for (std::int64_t d = 0; d < head.width; ++d) {
+      sums.q[i * sums.q_stride + d] += ds * static_cast<double>(head.in.k[j * head.in.kv_stride + d]);
+      sums.k[j * sums.kv_stride + d] += ds * static_cast<double>(head.in.q[i * head.in.q_stride + d]);
+      sums.v[j * sums.kv_stride + d] += p * static_cast<double>(dy[d]);
+    }
+  }
+}
+
+template <class T>
+void write(std::int64_t rows, std::int64_t cols, const std::vector<double>& sums, std::int64_t stride, T* to) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t d = 0; d < cols; ++d) to[r * stride + d] = static_cast<T>(sums[r * cols + d]);
+}
+
+template <class T>
+void backward(const Attention& o, const T* dy, const Qkv<const T>& in, const T* y, const Computed<T>* log_sum_exp,
+              const Qkv<T>& grads) {
+  const std::int64_t rows = o.batch * o.seq, inner = o.heads * o.width, key_width = o.keys() * o.width;
+  std::vector<double> dq(rows * inner), dk(rows * key_width), dv(rows * key_width);
+  const Qkv<double> sums{dq.data(), dk.data(), dv.data(), inner, key_width};
+  for_heads(o, [&](std::int64_t sequence, std::int64_t h) {
+    const Head<T> head(o, in, sequence, h);
     for (std::int64_t i = 0; i < o.seq; ++i) {
-      const T* dyi = dy + y_at + i * inner;
-      const double delta = dot(dyi, y + y_at + i * inner, o.width);
-      for (std::int64_t j = 0; j <= i; ++j) {
-        const double p = std::exp(head.score(i, j) - static_cast<double>(log_sum_exp[lse_at + i]));
-        const double ds = p * (dot(dyi, head.v + j * head.stride, o.width) - delta) * scale;
-        for (std::int64_t d = 0; d < o.width; ++d) {
-          dq[i * head.stride + d] += ds * static_cast<double>(head.k[j * head.stride + d]);
-          dk[j * head.stride + d] += ds * static_cast<double>(head.q[i * head.stride + d]);
-          dv[j * head.stride + d] += p * static_cast<double>(dyi[d]);
-        }
-      }
+      const std::int64_t at = head.y_at + i * inner;
+      differentiate(head, i, dy + at, y + at, static_cast<double>(log_sum_exp[head.lse_at + i]),
+                    head_of(o, sums, sequence, h));
     }
   });
-  std::ranges::transform(sums, dqkv, [](double sum) { return static_cast<T>(sum); });
+  write(rows, inner, dq, grads.q_stride, grads.q);
+  write(rows, key_width, dk, grads.kv_stride, grads.k);
+  write(rows, key_width, dv, grads.kv_stride, grads.v);
 }
 
 }  // namespace
 
-void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) {
-  by_number(y.dtype, [&]<class T>(T) { forward(o, as<T>(qkv), as<T>(y), as<Computed<T>>(log_sum_exp)); });
+void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) {
+  by_number(y.dtype, [&]<class T>(T) { forward(o, qkv_of<T>(o, q, k, v), as<T>(y), as<Computed<T>>(log_sum_exp)); });
 }
 
-void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
-  by_number(dqkv.dtype, [&]<class T>(T) {
-    backward(o, as<T>(dy), as<T>(qkv), as<T>(y), as<Computed<T>>(log_sum_exp), as<T>(dqkv));
+void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                        Mut dk, Mut dv) {
+  by_number(dq.dtype, [&]<class T>(T) {
+    backward(o, as<T>(dy), qkv_of<T>(o, q, k, v), as<T>(y), as<Computed<T>>(log_sum_exp), qkv_of<T>(o, dq, dk, dv));
   });
 }
 

@@ -19,20 +19,37 @@ class Reference final : public Backend {
                            Const residual_grad, Mut dx, Mut dgain, Mut dbias) override {
     reference::layer_norm_backward(o, accumulate, dy, x, gain, mean, rstd, residual_grad, dx, dgain, dbias);
   }
+  void rms_norm(const Rows& o, float epsilon, Const x, Const residual, Const gain, Mut sum, Mut y, Mut rstd) override {
+    reference::rms_norm(o, epsilon, x, residual, gain, sum, y, rstd);
+  }
+  void rms_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const rstd, Const residual_grad,
+                         Mut dx, Mut dgain) override {
+    reference::rms_norm_backward(o, accumulate, dy, x, gain, rstd, residual_grad, dx, dgain);
+  }
   void gelu(std::int64_t count, Const x, Mut y) override { reference::gelu(count, x, y); }
   void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) override {
     reference::gelu_backward(count, dy, x, dx);
   }
+  void gelu_exact(std::int64_t count, Const x, Mut y) override { reference::gelu_exact(count, x, y); }
+  void gelu_exact_backward(std::int64_t count, Const dy, Const x, Mut dx) override {
+    reference::gelu_exact_backward(count, dy, x, dx);
+  }
+  void swiglu(std::int64_t count, Const gate, Const up, Mut y) override { reference::swiglu(count, gate, up, y); }
+  void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    reference::swiglu_backward(count, dy, gate, up, dgate, dup);
+  }
+  void rotary(const Rotary& o, Const x, Mut y) override { reference::rotary(o, x, y); }
   void add(std::int64_t count, Const a, Const b, Mut sum) override { reference::add(count, a, b, sum); }
   void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
     reference::cast(count, accumulate, from, to);
   }
   void dropout(const Dropout& o, Const x, Mut y) override { reference::dropout(o, x, y); }
-  void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) override {
-    reference::attention(o, qkv, y, log_sum_exp);
+  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
+    reference::attention(o, q, k, v, y, log_sum_exp);
   }
-  void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) override {
-    reference::attention_backward(o, dy, qkv, y, log_sum_exp, dqkv);
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                          Mut dk, Mut dv) override {
+    reference::attention_backward(o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
   }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     reference::embedding(o, tokens, token_table, position_table, x);

@@ -17,9 +17,9 @@ void look_up(const Embedding& o, const std::int32_t* tokens, const T* token_tabl
   using C = Computed<T>;
   for (std::int64_t r = 0; r < o.rows; ++r) {
     const T* token = token_table + checked(tokens[r], o.vocab) * o.cols;
-    const T* position = position_table + (r % o.seq) * o.cols;
+    const T* position = position_table ? position_table + (r % o.seq) * o.cols : nullptr;
     for (std::int64_t j = 0; j < o.cols; ++j) {
-      x[r * o.cols + j] = static_cast<T>(static_cast<C>(token[j]) + static_cast<C>(position[j]));
+      x[r * o.cols + j] = position ? static_cast<T>(static_cast<C>(token[j]) + static_cast<C>(position[j])) : token[j];
     }
   }
 }

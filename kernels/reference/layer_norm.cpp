@@ -73,7 +73,7 @@ void normalize(const Rows& o, float epsilon, const T* x, const T* residual, cons
     rstd[i] = static_cast<C>(r);
     for (std::int64_t j = 0; j < o.cols; ++j) {
       y[row + j] = static_cast<T>((static_cast<double>(from[j]) - m) * r * static_cast<double>(gain[j]) +
-                                  static_cast<double>(bias[j]));
+                                  (bias ? static_cast<double>(bias[j]) : 0.0));
     }
   }
 }

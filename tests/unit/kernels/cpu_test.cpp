@@ -83,6 +83,17 @@ TEST_F(Cpu, LayerNorm) {
   }
 }
 
+TEST_F(Cpu, LayerNormWithoutBiasIsThatOfABiasOfZero) {
+  const Rows o{5, 37};
+  const Floats x = Floats::random(o.rows * o.cols, 1), gain = Floats::random(o.cols, 2), zero(o.cols);
+  for (Backend* backend : {cpu.get(), reference.get()}) {
+    Floats y(x.size()), with_zero(x.size()), mean(o.rows), rstd(o.rows);
+    backend->layer_norm(o, 1e-2F, x, {}, gain, {}, {}, y, mean, rstd);
+    backend->layer_norm(o, 1e-2F, x, {}, gain, zero, {}, with_zero, mean, rstd);
+    EXPECT_LE(error(y, with_zero), 1e-7);
+  }
+}
+
 TEST_F(Cpu, LayerNormOfRowsFarFromZero) {
   const Rows o{3, 769};
   Floats x = Floats::random(o.rows * o.cols, 1), y(x.size()), mean(3), rstd(3);
@@ -140,26 +151,44 @@ TEST_F(Cpu, LayerNormBackwardOfSomeOperands) {
 }
 
 TEST_F(Cpu, Gelu) {
-  for (const std::int64_t n : {1, 15, 16, 17, 1000}) {
-    const Floats x = Floats::random(n, 1, 4), dy = Floats::random(n, 2);
-    Floats y(n), dx = dy;
-    Doubles y_truth(n), dx_truth(n);
-    cpu->gelu(n, x, y);
-    cpu->gelu_backward(n, dx, x, dx);
-    reference->gelu(n, Doubles(x), y_truth);
-    reference->gelu_backward(n, Doubles(dy), Doubles(x), dx_truth);
-    EXPECT_LE(error(y, y_truth), tolerance);
-    EXPECT_LE(error(dx, dx_truth), tolerance);
+  for (const bool exact : {false, true}) {
+    const auto value = exact ? &Backend::gelu_exact : &Backend::gelu;
+    const auto gradient = exact ? &Backend::gelu_exact_backward : &Backend::gelu_backward;
+    for (const std::int64_t n : {1, 15, 16, 17, 1000}) {
+      const Floats x = Floats::random(n, 1, 4), dy = Floats::random(n, 2);
+      Floats y(n), dx = dy;
+      Doubles y_truth(n), dx_truth(n);
+      (*cpu.*value)(n, x, y);
+      (*cpu.*gradient)(n, dx, x, dx);
+      (*reference.*value)(n, Doubles(x), y_truth);
+      (*reference.*gradient)(n, Doubles(dy), Doubles(x), dx_truth);
+      EXPECT_LE(error(y, y_truth), tolerance) << "exact " << exact;
+      EXPECT_LE(error(dx, dx_truth), tolerance) << "exact " << exact;
+    }
+  }
+}
+
+// Unlike the tanh form, which is off by up to 5·10⁻⁴, the exact one is x times the normal distribution.
+TEST_F(Cpu, GeluExactIsTheNormalDistributionsAtFineSteps) {
+  Floats x(8001), y(8001);
+  for (std::int64_t i = 0; i < x.size(); ++i) x[i] = 0.002F * static_cast<float>(i - 4000);
+  cpu->gelu_exact(x.size(), x, y);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const auto v = static_cast<double>(x[i]);
+    EXPECT_NEAR(y[i], v * 0.5 * std::erfc(-v / std::sqrt(2.0)), 5e-7 * std::max(1.0, std::abs(v))) << v;
   }
 }
 
 TEST_F(Cpu, GeluOfExtremes) {
-  Floats x(4), y(4), dx(4), dy(4, 1.0F);
+  Floats x(4), dy(4, 1.0F);
   x.data = {100.0F, -100.0F, 1e4F, -1e4F};
-  cpu->gelu(4, x, y);
-  cpu->gelu_backward(4, dy, x, dx);
-  EXPECT_EQ(y.data, (std::vector<float>{100.0F, 0.0F, 1e4F, 0.0F}));
-  EXPECT_EQ(dx.data, (std::vector<float>{1, 0, 1, 0}));
+  for (const bool exact : {false, true}) {
+    Floats y(4), dx(4);
+    exact ? cpu->gelu_exact(4, x, y) : cpu->gelu(4, x, y);
+    exact ? cpu->gelu_exact_backward(4, dy, x, dx) : cpu->gelu_backward(4, dy, x, dx);
+    EXPECT_EQ(y.data, (std::vector<float>{100.0F, 0.0F, 1e4F, 0.0F}));
+    EXPECT_EQ(dx.data, (std::vector<float>{1, 0, 1, 0}));
+  }
 }
 
 TEST_F(Cpu, Add) {
@@ -190,6 +219,18 @@ TEST_F(Cpu, Embedding) {
       EXPECT_EQ(d_table.data, d_table_truth.data);
       EXPECT_EQ(d_positions.data, d_positions_truth.data);
     }
+  }
+}
+
+TEST_F(Cpu, EmbeddingWithoutPositionsCopiesRows) {
+  const Embedding o{26, 17, 11, 13};
+  const Tokens tokens = random_tokens(o.rows, o.vocab, 1);
+  const Floats table = Floats::random(o.vocab * o.cols, 2), none(o.seq * o.cols);
+  for (Backend* backend : {cpu.get(), reference.get()}) {
+    Floats x(o.rows * o.cols), with_zeros(o.rows * o.cols);
+    backend->embedding(o, tokens, table, {}, x);
+    backend->embedding(o, tokens, table, none, with_zeros);
+    EXPECT_EQ(x.data, with_zeros.data);
   }
 }
 

@@ -1,37 +1,12 @@
 // Each backward kernel of the reference in double against central differences of its forward.
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "arrays.hpp"
+#include "differences.hpp"
 
 namespace foreshard::kernels {
 namespace {
 
-using Doubles = Array<double>;
-constexpr double tolerance = 1e-6;
-
-double dot(const Doubles& a, const Doubles& b) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-/// d f / d x, by central differences of f, which reads x.
-Doubles differences(Doubles& x, const std::function<double()>& f) {
-  constexpr double step = 1e-5;
-  Doubles gradient(x.size());
-  for (std::int64_t i = 0; i < x.size(); ++i) {
-    const double kept = x[i];
-    x[i] = kept + step;
-    const double above = f();
-    x[i] = kept - step;
-    const double below = f();
-    x[i] = kept;
-    gradient[i] = (above - below) / (2 * step);
-  }
-  return gradient;
-}
+constexpr double tolerance = difference_error;
 
 struct Gradient : testing::Test {
   std::unique_ptr<Backend> reference = make_reference();
@@ -89,6 +64,14 @@ TEST_F(Gradient, Gelu) {
   EXPECT_LE(error(dx, differences(x, [&] { return reference->gelu(33, x, y), dot(dy, y); })), tolerance);
 }
 
+TEST_F(Gradient, GeluExact) {
+  Doubles x = Doubles::random(33, 1, 2), y(33);
+  const Doubles dy = Doubles::random(33, 2);
+  Doubles dx(33);
+  reference->gelu_exact_backward(33, dy, x, dx);
+  EXPECT_LE(error(dx, differences(x, [&] { return reference->gelu_exact(33, x, y), dot(dy, y); })), tolerance);
+}
+
 TEST_F(Gradient, Dropout) {
   const Dropout o{33, 0.3F, 5, 6};
   Doubles x = Doubles::random(33, 1), y(33), dx(33);
@@ -134,6 +117,16 @@ TEST_F(Gradient, Embedding) {
   reference->embedding_backward(o, false, dx, tokens, d_table, d_positions);
   EXPECT_LE(error(d_table, differences(table, loss)), tolerance);
   EXPECT_LE(error(d_positions, differences(positions, loss)), tolerance);
+}
+
+TEST_F(Gradient, EmbeddingWithoutPositions) {
+  const Embedding o{10, 3, 7, 5};
+  const Tokens tokens = random_tokens(o.rows, o.vocab, 1);
+  Doubles table = Doubles::random(21, 2), x(30), d_table(21, 9);
+  const Doubles dx = Doubles::random(30, 4);
+  const auto loss = [&] { return reference->embedding(o, tokens, table, {}, x), dot(dx, x); };
+  reference->embedding_backward(o, false, dx, tokens, d_table, {});
+  EXPECT_LE(error(d_table, differences(table, loss)), tolerance);
 }
 
 TEST_F(Gradient, CrossEntropy) {

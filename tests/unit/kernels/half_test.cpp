@@ -103,6 +103,13 @@ TYPED_TEST(Halves, Gelu) {
       this->reference->gelu_backward(n, Doubles(dy), Doubles(x), dx_truth);
       EXPECT_LE(error(y, y_truth), allowed<T>);
       EXPECT_LE(error(dx, dx_truth), allowed<T>);
+      dx = dy;
+      backend.gelu_exact(n, x, y);
+      backend.gelu_exact_backward(n, dx, x, dx);
+      this->reference->gelu_exact(n, Doubles(x), y_truth);
+      this->reference->gelu_exact_backward(n, Doubles(dy), Doubles(x), dx_truth);
+      EXPECT_LE(error(y, y_truth), allowed<T>);
+      EXPECT_LE(error(dx, dx_truth), allowed<T>);
     }
   });
 }

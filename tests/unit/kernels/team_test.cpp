@@ -119,7 +119,10 @@ TEST(Team, RowKernels) {
       cpu.layer_norm(o, 1e-5F, x, dy, gain, bias, sum, y, mean, rstd);
       cpu.layer_norm_backward(o, false, dy, sum, gain, mean, rstd, x, dx, dgain, dbias);
       cpu.bias_grad(o, false, dy, dbias2);
-      return joined({&sum, &y, &mean, &rstd, &dx, &dgain, &dbias, &dbias2});
+      Floats root_y(n), root_rstd(o.rows), root_dx(n), root_dgain(o.cols);
+      cpu.rms_norm(o, 1e-5F, x, {}, gain, {}, root_y, root_rstd);
+      cpu.rms_norm_backward(o, false, dy, x, gain, root_rstd, x, root_dx, root_dgain);
+      return joined({&sum, &y, &mean, &rstd, &dx, &dgain, &dbias, &dbias2, &root_y, &root_rstd, &root_dx, &root_dgain});
     });
   }
 }
@@ -131,12 +134,16 @@ TEST(Team, ElementKernels) {
     Floats y(n), dx(n), sum(n), dropped(n), p = x, m(n), v(n);
     cpu.gelu(n, x, y);
     cpu.gelu_backward(n, dy, x, dx);
+    Floats gated(n), dgate(n), dup(n), turned(99600);
+    cpu.swiglu(n, x, dy, gated);
+    cpu.swiglu_backward(n, dy, x, gated, dgate, dup);
+    cpu.rotary({.rows = 830, .heads = 3, .width = 40, .seq = 415}, x, turned);
     cpu.add(n, x, dy, sum);
     cpu.dropout({n, 0.2F, 1, 2, 5}, x, dropped);
     Update o{n};
     o.learning_rate = 0.1;
     cpu.adamw(o, dy, p, m, v);
-    return joined({&y, &dx, &sum, &dropped, &p, &m, &v});
+    return joined({&y, &dx, &gated, &dgate, &dup, &turned, &sum, &dropped, &p, &m, &v});
   });
 }
 
@@ -151,6 +158,17 @@ TEST(Team, Attention) {
       return joined({&y, &lse, &dqkv});
     });
   }
+}
+
+TEST(Team, GroupedAttention) {
+  const Attention o{.batch = 3, .seq = 100, .heads = 4, .width = 32, .key_heads = 2};
+  const Floats q = Floats::random(300 * 128, 1), k = Floats::random(300 * 64, 2), v = Floats::random(300 * 64, 3);
+  expect_same_bits([&](Backend& cpu) {
+    Floats y(q.size()), lse(1200), dq(q.size()), dk(k.size()), dv(v.size());
+    cpu.attention(o, q, k, v, y, lse);
+    cpu.attention_backward(o, q, q, k, v, y, lse, dq, dk, dv);
+    return joined({&y, &lse, &dq, &dk, &dv});
+  });
 }
 
 TEST(Team, TokenKernels) {
