@@ -143,6 +143,13 @@ class Differentiator {
         {.role = Role::activation_grad, .dtype = graph_[tensor].dtype, .elements = graph_[tensor].elements});
   }
 
+  /// Of an element-wise operator: rows are tokens, where that fits.
+  Sizes sizes_of(TensorId tensor) const {
+    const std::int64_t elements = graph_[tensor].elements, tokens = graph_[graph_.tokens].elements;
+    if (elements % tokens != 0) return {.rows = elements, .cols = 1};
+    return {.rows = tokens, .cols = elements / tokens};
+  }
+
   Operator& append(const Operator& op, OpKind kind, std::vector<TensorId> inputs) {
     graph_.operators.push_back({.kind = kind,
                                 .phase = Phase::backward,
@@ -199,7 +206,9 @@ class Differentiator {
       return;
     }
     const TensorId sum = like(tensor);
-    append(op, OpKind::add, {total, gradient}).outputs = {sum};
+    Operator& add = append(op, OpKind::add, {total, gradient});
+    add.outputs = {sum};
+    add.sizes = sizes_of(sum);
     total = sum;
   }
 

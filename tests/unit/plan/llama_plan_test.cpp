@@ -43,6 +43,17 @@ TEST(LlamaPlan, ResidualSumsAreFusedWithTheNormInTheirUnit) {
   EXPECT_EQ(count(plan, OpKind::rms_norm), layers + 1);
 }
 
+// Three projections read one norm, two the other: their gradients are added up element by element, whatever the
+// projections' own sizes are.
+TEST(LlamaPlan, ElementwiseOpsHaveTheSizesOfTheirResults) {
+  const Plan plan = llama_plan();
+  EXPECT_EQ(count(plan, OpKind::add), layers + 3 * layers);
+  for (const Op& op : plan.ops) {
+    if (op.kind != OpKind::add && op.kind != OpKind::swiglu_backward && op.kind != OpKind::rotary_backward) continue;
+    for (const Operand& output : plan.outputs(op)) EXPECT_EQ(op.sizes.rows * op.sizes.cols * 4, output.size_bytes);
+  }
+}
+
 TEST(LlamaPlan, AttentionReadsKeysOfSharedHeads) {
   const Plan plan = llama_plan();
   const Op& op = plan.ops[find(plan, plan.segments.front(), {OpKind::attention_backward}).front().value];
