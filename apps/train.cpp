@@ -1,4 +1,4 @@
-// foreshard-train: trains a GPT with fully sharded data parallelism on the ranks of an MPI job.
+// foreshard-train: trains a language model with fully sharded data parallelism on the ranks of an MPI job.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 using namespace foreshard;
 
 Config make_config() {
-  Config config("foreshard-train", "Trains a GPT with fully sharded data parallelism, one rank per MPI process.");
+  Config config("foreshard-train", "Trains a language model with fully sharded data parallelism, one rank per MPI process.");
   config.example(
       "mpirun -n 2 foreshard-train --model.preset=byte-small --data.path='data/text_train.bin' --train.steps=200");
   config.example("srun -n 16 foreshard-train --config job.ini --parallel.strategy=full_shard");
@@ -66,7 +66,6 @@ int run(int argc, char** argv) {
   const plan::Settings plan_settings = plan::read_settings(config, announced.ranks);
   for (const std::string& note : plan_settings.model_source.notes) log_info("note         {}", note);
   const train::TrainSettings train_settings = train::read_train_settings(config);
-  train::expect_kernels_exist(plan_settings);
   train::expect_groups_match(train_settings, plan_settings);
 
   const std::atomic<bool>& stop_requested = train::catch_stop_signal();

@@ -7,24 +7,39 @@ struct Spec {
   std::int64_t layers, width, heads, vocab_size, batch, seq;
   int micro_batches = 1;
   double dropout = 0;
+  std::int64_t kv_heads = 0;  // of Llama's family; else of GPT's
 };
+
+model::Config model_of(const Spec& spec) {
+  if (spec.kv_heads > 0)
+    return model::LlamaConfig{.layers = spec.layers,
+                              .width = spec.width,
+                              .heads = spec.heads,
+                              .vocab_size = spec.vocab_size,
+                              .max_seq_len = spec.seq,
+                              .ffn_width = spec.width * 11 / 4,
+                              .kv_heads = spec.kv_heads};
+  return model::GptConfig{.layers = spec.layers,
+                          .width = spec.width,
+                          .heads = spec.heads,
+                          .vocab_size = spec.vocab_size,
+                          .max_seq_len = spec.seq,
+                          .dropout = spec.dropout};
+}
 
 plan::Settings settings_of(const Spec& spec, int ranks) {
   plan::Settings settings;
-  settings.model = model::GptConfig{.layers = spec.layers,
-                                    .width = spec.width,
-                                    .heads = spec.heads,
-                                    .vocab_size = spec.vocab_size,
-                                    .max_seq_len = spec.seq,
-                                    .dropout = spec.dropout};
+  settings.model = model_of(spec);
   settings.batch = {.batch = spec.batch, .seq = spec.seq};
   settings.mesh = {1, 1, ranks};
   settings.schedule.micro_batches = spec.micro_batches;
   return settings;
 }
 
-constexpr Spec quick_specs[] = {{4, 64, 4, 256, 2, 64, 2, 0.1}, {4, 128, 4, 512, 8, 128},  {6, 128, 2, 1024, 1, 512},
-                                {4, 256, 8, 4096, 2, 256},      {3, 512, 8, 8000, 1, 512}, {1, 768, 12, 16000, 1, 256}};
+constexpr Spec quick_specs[] = {{4, 64, 4, 256, 2, 64, 2, 0.1},    {4, 128, 4, 512, 8, 128},
+                                {6, 128, 2, 1024, 1, 512},         {4, 256, 8, 4096, 2, 256},
+                                {3, 512, 8, 8000, 1, 512},         {1, 768, 12, 16000, 1, 256},
+                                {2, 128, 4, 256, 8, 128, 2, 0, 2}, {2, 512, 8, 4000, 1, 512, 1, 0, 4}};
 constexpr Spec more_specs[] = {
     {4, 320, 5, 1500, 4, 192, 2, 0.1}, {2, 512, 8, 12000, 1, 1024}, {1, 1024, 16, 32000, 1, 512}};
 

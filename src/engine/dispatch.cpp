@@ -19,8 +19,23 @@ using plan::Sizes;
 static_assert(kernels::ExactSum::words == exact_sum_words);
 
 kernels::Rows rows_of(const Sizes& s) { return {.rows = s.rows, .cols = s.cols}; }
-kernels::Attention attention_of(const Sizes& s) {
-  return {.batch = s.batch, .seq = s.seq, .heads = s.heads, .width = s.inner};
+kernels::Attention attention_of(const Op& op) {
+  const Sizes& s = op.sizes;
+  return {.batch = s.batch,
+          .seq = s.seq,
+          .heads = s.heads,
+          .width = s.inner,
+          .key_heads = s.cols / s.inner,
+          .alibi = op.scalar};
+}
+kernels::Rotary rotary_of(const Op& op) {
+  const Sizes& s = op.sizes;
+  return {.rows = s.rows,
+          .heads = s.cols / s.inner,
+          .width = s.inner,
+          .seq = s.seq,
+          .base = static_cast<double>(op.scalar),
+          .back = op.kind == OpKind::rotary_backward};
 }
 kernels::Embedding embedding_of(const Sizes& s) {
   return {.rows = s.rows, .cols = s.cols, .vocab = s.inner, .seq = s.seq};
@@ -62,7 +77,16 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::linear:
       return k.matmul(*product_of(op), i(0), i(1), i(2), o(0));
     case OpKind::attention:
-      return k.attention(attention_of(s), i(0), o(0), o(1));
+      return attention(op);
+    case OpKind::rms_norm:
+      return k.rms_norm(rows_of(s), op.scalar, i(0), {}, i(1), {}, o(0), o(1));
+    case OpKind::add_rms_norm:
+      return k.rms_norm(rows_of(s), op.scalar, i(0), i(1), i(2), o(0), o(1), o(2));
+    case OpKind::rotary:
+    case OpKind::rotary_backward:
+      return k.rotary(rotary_of(op), i(0), o(0));
+    case OpKind::swiglu:
+      return k.swiglu(count_of(s), i(0), i(1), o(0));
     case OpKind::gelu:
       return k.gelu(count_of(s), i(0), o(0));
     case OpKind::add:
@@ -81,7 +105,11 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
     case OpKind::linear_bias_grad:
       return k.bias_grad(rows_of(s), op.accumulate, i(0), o(0));
     case OpKind::attention_backward:
-      return k.attention_backward(attention_of(s), i(0), i(1), i(2), i(3), o(0));
+      return attention_backward(op);
+    case OpKind::rms_norm_backward:
+      return k.rms_norm_backward(rows_of(s), op.accumulate, i(0), i(1), i(2), i(3), i(4), o(0), o(1));
+    case OpKind::swiglu_backward:
+      return k.swiglu_backward(count_of(s), i(0), i(1), i(2), o(0), o(1));
     case OpKind::gelu_backward:
       return k.gelu_backward(count_of(s), i(0), i(1), o(0));
     case OpKind::cross_entropy_backward:
@@ -105,6 +133,18 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
       FORESHARD_EXPECT(is_update(op.kind), std::string("not a compute op: ") + std::string(name_of(op.kind)));
       return update(op, context);
   }
+}
+
+/// Queries, keys and values are one operand or three.
+void Dispatch::attention(const Op& op) {
+  if (op.input_count == 1) return kernels_.attention(attention_of(op), in(op, 0), out(op, 0), out(op, 1));
+  kernels_.attention(attention_of(op), in(op, 0), in(op, 1), in(op, 2), out(op, 0), out(op, 1));
+}
+
+void Dispatch::attention_backward(const Op& op) {
+  const auto i = [&](std::size_t index) { return in(op, index); };
+  if (op.output_count == 1) return kernels_.attention_backward(attention_of(op), i(0), i(1), i(2), i(3), out(op, 0));
+  kernels_.attention_backward(attention_of(op), i(0), i(1), i(2), i(3), i(4), i(5), out(op, 0), out(op, 1), out(op, 2));
 }
 
 /// A position table may have more rows than the sequence is long.

@@ -31,6 +31,8 @@ class Dispatch {
  private:
   kernels::Const in(const plan::Op& op, std::size_t index);
   kernels::Mut out(const plan::Op& op, std::size_t index);
+  void attention(const plan::Op& op);
+  void attention_backward(const plan::Op& op);
   void embedding_backward(const plan::Op& op);
   void dropout(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void load_batch(const plan::Op& op, const exec::StepContext& context, int micro_batch);

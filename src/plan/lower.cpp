@@ -50,6 +50,7 @@ std::vector<std::size_t> replaceable_inputs(OpKind kind) {
     case OpKind::gelu_backward:
     case OpKind::rotary:
     case OpKind::rotary_backward:
+    case OpKind::swiglu_backward:
     case OpKind::cross_entropy_backward:
       return {0};
     case OpKind::layer_norm_backward:

@@ -138,14 +138,6 @@ TrainSettings read_train_settings(const Config& config) {
   return s;
 }
 
-void expect_kernels_exist(const plan::Settings& plan) {
-  if (std::holds_alternative<model::GptConfig>(plan.model)) return;
-  throw InputError(
-      ExitCode::usage,
-      "model.preset: the engine has kernels for presets of GPT's family only; foreshard-plan predicts this "
-      "model, training needs a preset such as gpt2 or byte-small");
-}
-
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {
   parameter_rules(model::build(plan.model, plan.batch), settings.optimizer.groups, 0);
 }

@@ -41,9 +41,6 @@ void add_train_keys(Config& config);
 /// Throws InputError(usage) naming every key that does not fit.
 TrainSettings read_train_settings(const Config& config);
 
-/// Throws InputError(usage) for a model with operators that the engine has no kernels for.
-void expect_kernels_exist(const plan::Settings& plan);
-
 /// Throws InputError(usage) if a pattern of optimizer.groups matches no parameter of the model.
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan);
 

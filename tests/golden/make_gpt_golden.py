@@ -245,16 +245,18 @@ CASES = [
 ]
 
 
+def write_golden(path: pathlib.Path, made_by: str, cases: list[dict]) -> None:
+    """One value a line would be long: one key a line instead."""
+    lines = ",\n".join("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in c.items()) + "\n}" for c in cases)
+    path.write_text(f'{{"made_by": {json.dumps(made_by)},\n"cases": [\n{lines}\n]}}\n')
+    for case in cases:
+        print(case["name"], case["losses"][0], "to", case["losses"][-1], "norms", case["gradient_norms"][0], max(case["gradient_norms"]))
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    golden = {"made_by": f"tests/golden/make_gpt_golden.py, torch {torch.__version__}, {platform.libc_ver()[0]} "
-                         f"{platform.libc_ver()[1]}", "cases": [run(case) for case in CASES]}
-    path = pathlib.Path(__file__).with_name("gpt_tiny.json")
-    # One value a line would be long: one key a line instead.
-    cases = ",\n".join("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in c.items()) + "\n}" for c in golden["cases"])
-    path.write_text(f'{{"made_by": {json.dumps(golden["made_by"])},\n"cases": [\n{cases}\n]}}\n')
-    for case in golden["cases"]:
-        print(case["name"], case["losses"][0], "to", case["losses"][-1], "norms", case["gradient_norms"][0], max(case["gradient_norms"]))
+    made_by = f"tests/golden/make_gpt_golden.py, torch {torch.__version__}, {platform.libc_ver()[0]} {platform.libc_ver()[1]}"
+    write_golden(pathlib.Path(__file__).with_name("gpt_tiny.json"), made_by, [run(case) for case in CASES])
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ class Ranks {
 
 }  // namespace
 
-plan::Settings settings_of(const model::GptConfig& model, std::int64_t seq, std::int64_t global_rows,
+plan::Settings settings_of(const model::Config& model, std::int64_t seq, std::int64_t global_rows,
                            const plan::Mesh& mesh, int micro_batches) {
   plan::Settings settings{
       .model = model, .batch = {.batch = global_rows / mesh.world_size() / micro_batches, .seq = seq}, .mesh = mesh};

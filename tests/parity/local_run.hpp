@@ -46,7 +46,7 @@ struct Outcome {
 };
 
 /// Settings of a mesh's ranks, whose step is `global_rows` rows in `micro_batches` parts.
-plan::Settings settings_of(const model::GptConfig& model, std::int64_t seq, std::int64_t global_rows,
+plan::Settings settings_of(const model::Config& model, std::int64_t seq, std::int64_t global_rows,
                            const plan::Mesh& mesh, int micro_batches = 1);
 
 /// All ranks share one copy of the model, or each has its own.
