@@ -42,6 +42,8 @@ constexpr std::array assumptions{
     Assumption{OpKind::swiglu_backward, activation, 2.4e-3},
     Assumption{OpKind::gelu, activation, 1.2e-3},
     Assumption{OpKind::gelu_backward, activation, 1.8e-3},
+    Assumption{OpKind::gelu_exact, activation, 1.2e-3},
+    Assumption{OpKind::gelu_exact_backward, activation, 1.8e-3},
     Assumption{OpKind::add, activation, 0.5e-3},
     Assumption{OpKind::dropout, activation, 2.5e-3},
     Assumption{OpKind::cross_entropy, activation, 1.0e-3},

@@ -146,12 +146,19 @@ Decoder of(const model::GptConfig& m, Problems&) {
           .tied = m.tied_head};
 }
 
-Decoder of(const model::LlamaConfig& m, Problems& problems) {
-  if (m.width_of_head() * m.heads != m.width)
-    problems.push_back(
-        fmt::format("a head's width of {} is not width / heads: not modelled for PyTorch", m.head_width));
-  if (m.output_bias || m.ffn_bias)
-    problems.emplace_back("biases behind attention or in the feed-forward layer are not modelled for PyTorch");
+Decoder of(const model::MptConfig& m, Problems& problems) {
+  if (!m.tied_head) problems.emplace_back("an untied head of MPT's family is not modelled for PyTorch");
+  return {.family = Decoder::Family::mpt,
+          .width = m.width,
+          .ffn = m.ffn_width > 0 ? m.ffn_width : 4 * m.width,
+          .layers = m.layers,
+          .heads = m.heads,
+          .kv_heads = m.heads,
+          .vocab = m.vocab_size,
+          .positions = m.max_seq_len};
+}
+
+Decoder of(const model::LlamaConfig& m, Problems&) {
   return {.family = Decoder::Family::llama,
           .width = m.width,
           .ffn = m.ffn_width,
@@ -160,7 +167,10 @@ Decoder of(const model::LlamaConfig& m, Problems& problems) {
           .kv_heads = m.key_heads(),
           .vocab = m.vocab_size,
           .tied = m.tied_head,
-          .qkv_bias = m.qkv_bias};
+          .qkv_bias = m.qkv_bias,
+          .given_head_width = m.head_width,
+          .out_bias = m.output_bias,
+          .ffn_bias = m.ffn_bias};
 }
 
 }  // namespace

@@ -89,6 +89,10 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
       return k.swiglu(count_of(s), i(0), i(1), o(0));
     case OpKind::gelu:
       return k.gelu(count_of(s), i(0), o(0));
+    case OpKind::gelu_exact:
+      return k.gelu_exact(count_of(s), i(0), o(0));
+    case OpKind::gelu_exact_backward:
+      return k.gelu_exact_backward(count_of(s), i(0), i(1), o(0));
     case OpKind::add:
       return k.add(count_of(s), i(0), i(1), o(0));
     case OpKind::dropout:

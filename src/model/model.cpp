@@ -14,19 +14,24 @@ Graph build_of(const GptConfig& c, const BatchShape& shape, DType dtype) { retur
 
 Graph build_of(const LlamaConfig& c, const BatchShape& shape, DType dtype) { return build_llama(c, shape, dtype); }
 
+Graph build_of(const MptConfig& c, const BatchShape& shape, DType dtype) { return build_mpt(c, shape, dtype); }
+
 /// As large as 64 bits allow where sizes make no sense, which `problems_of` says.
 std::int64_t attention_width(const LlamaConfig& c) {
   std::int64_t width = 0;
   return __builtin_mul_overflow(c.heads, c.width_of_head(), &width) ? INT64_MAX : width;
 }
 std::int64_t attention_width(const GptConfig& c) { return c.width; }
+std::int64_t attention_width(const MptConfig& c) { return c.width; }
 
 std::string_view family_name(const GptConfig&) { return "gpt"; }
 std::string_view family_name(const LlamaConfig&) { return "llama"; }
+std::string_view family_name(const MptConfig&) { return "mpt"; }
 
 using Facts = std::vector<std::pair<std::string_view, std::variant<bool, std::int64_t>>>;
 
 void add_facts_of_family(const GptConfig&, Facts&) {}
+void add_facts_of_family(const MptConfig&, Facts&) {}
 void add_facts_of_family(const LlamaConfig& c, Facts& facts) {
   const Facts own{{"kv_heads", c.key_heads()},
                   {"head_width", c.width_of_head()},
@@ -45,12 +50,14 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
 std::vector<std::string_view> presets() {
   std::vector<std::string_view> names = gpt_presets();
   for (const std::string_view name : llama_presets()) names.push_back(name);
+  for (const std::string_view name : mpt_presets()) names.push_back(name);
   return names;
 }
 
 Config preset(std::string_view name) {
   if (contains(gpt_presets(), name)) return gpt_preset(name);
   if (contains(llama_presets(), name)) return llama_preset(name);
+  if (contains(mpt_presets(), name)) return mpt_preset(name);
   const auto names = presets();
   const std::string near = nearest(name, names);
   throw InputError(ExitCode::usage,

@@ -8,12 +8,13 @@
 
 #include "model/gpt.hpp"
 #include "model/llama.hpp"
+#include "model/mpt.hpp"
 
 /// The families side by side. Whoever is not about one family asks here, so that a new one is a change of this file.
 namespace foreshard::model {
 
 /// A model of any family.
-using Config = std::variant<GptConfig, LlamaConfig>;
+using Config = std::variant<GptConfig, LlamaConfig, MptConfig>;
 
 /// Names that `preset` knows, of all families.
 std::vector<std::string_view> presets();

@@ -18,7 +18,9 @@ constexpr std::string_view names[] = {
     "load_batch", "zero_fill", "all_gather", "cast_shard", "fetch", "offload", "retain", "reduce_scatter", "all_reduce",
     "grad_norm", "sum_norm", "sum_loss", "adamw", "adam", "sgd", "sgd_momentum", "lion", "gather_norm",
     // of Llama's family
-    "rms_norm", "rotary", "swiglu", "rms_norm_backward", "rotary_backward", "swiglu_backward", "add_rms_norm"};
+    "rms_norm", "rotary", "swiglu", "rms_norm_backward", "rotary_backward", "swiglu_backward", "add_rms_norm",
+    // of MPT's family
+    "gelu_exact", "gelu_exact_backward"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -77,8 +79,10 @@ double flops(OpKind kind, const Sizes& s) {
     case OpKind::swiglu_backward:
       return 12 * elements(s);
     case OpKind::gelu:
+    case OpKind::gelu_exact:
       return 10 * elements(s);
     case OpKind::gelu_backward:
+    case OpKind::gelu_exact_backward:
       return 16 * elements(s);
     case OpKind::cross_entropy:
       return 3 * elements(s);

@@ -9,11 +9,12 @@ namespace foreshard::model {
 enum class OpKind : std::uint8_t {
   // Forward. Sizes; inputs -> outputs.
   embedding,      ///< rows tokens, cols width, inner vocabulary, seq; tokens, token table, position table? -> x
-  layer_norm,     ///< rows, cols; x, gain, bias -> y, mean, rstd
+  layer_norm,     ///< rows, cols; x, gain, bias? -> y, mean, rstd
   linear,         ///< rows tokens, cols out features, inner in features; x, weight [cols, inner], bias? -> y
   attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp
                   ///< [batch*heads*seq]. Where cols, the width of a token's keys, is given: q, k, v apart; k and v
-                  ///< [batch*seq, cols], each head of which serves heads*inner/cols heads of q
+                  ///< [batch*seq, cols], each head of which serves heads*inner/cols heads of q (scalar = largest
+                  ///< exponent of ALiBi's slopes; 0: no linear biases)
   gelu,           ///< rows, cols; x -> y (tanh form)
   add,            ///< rows, cols; a, b -> sum
   dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
@@ -21,7 +22,7 @@ enum class OpKind : std::uint8_t {
   cross_entropy,  ///< rows, cols vocabulary; logits, targets -> loss sum and count (f64[2]), log-sum-exp [rows]
   // Backward.
   embedding_backward,      ///< as embedding; dx, tokens -> d token table?, d position table?
-  layer_norm_backward,     ///< rows, cols; dy, x, gain, mean, rstd, residual gradient? -> dx, d gain, d bias
+  layer_norm_backward,     ///< rows, cols; dy, x, gain, mean, rstd, residual gradient? -> dx, d gain, d bias?
   linear_input_grad,       ///< rows, cols, inner as linear; dy, weight -> dx
   linear_weight_grad,      ///< rows, cols, inner as linear; dy, x -> d weight
   linear_bias_grad,        ///< rows, cols; dy -> d bias
@@ -61,6 +62,9 @@ enum class OpKind : std::uint8_t {
   rotary_backward,    ///< as rotary; dy -> dx
   swiglu_backward,    ///< rows, cols; dy, gate, up -> d gate, d up
   add_rms_norm,       ///< rows, cols; a, b, gain -> sum, y, rstd
+  // Of MPT's family.
+  gelu_exact,           ///< rows, cols; x -> y (erf form)
+  gelu_exact_backward,  ///< rows, cols; dy, x -> dx
   count_
 };
 

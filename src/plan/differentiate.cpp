@@ -59,8 +59,9 @@ class Differentiator {
       case OpKind::swiglu:
         return all_inputs(op, OpKind::swiglu_backward, {of(op.outputs[0]), op.inputs[0], op.inputs[1]});
       case OpKind::gelu:
-        return contribute(op.inputs[0],
-                          emit(op, OpKind::gelu_backward, {of(op.outputs[0]), op.inputs[0]}, like(op.inputs[0])), op);
+        return activation(op, OpKind::gelu_backward);
+      case OpKind::gelu_exact:
+        return activation(op, OpKind::gelu_exact_backward);
       case OpKind::dropout:
         return contribute(op.inputs[0], emit(op, OpKind::dropout, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::cast:
@@ -87,6 +88,10 @@ class Differentiator {
     if (needs(weight)) emit_parameter_grads(op, OpKind::linear_weight_grad, {dy, x}, {weight});
     if (needs(bias)) emit_parameter_grads(op, OpKind::linear_bias_grad, {dy}, {bias});
     if (needs(x)) contribute(x, emit(op, OpKind::linear_input_grad, {dy, weight}, like(x)), op);
+  }
+
+  void activation(const Operator& op, OpKind kind) {
+    contribute(op.inputs[0], emit(op, kind, {of(op.outputs[0]), op.inputs[0]}, like(op.inputs[0])), op);
   }
 
   void layer_norm(const Operator& op) {

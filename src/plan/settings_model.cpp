@@ -40,6 +40,14 @@ class Overrides {
     model.dropout = config_.get<double>("model.dropout");
   }
 
+  void rest(model::MptConfig&) {
+    const bool shared = config_.get<std::int64_t>("model.kv_heads") > 0;
+    const bool dropped = config_.get<double>("model.dropout") > 0;
+    for (const auto& [set, key] : {std::pair{shared, "model.kv_heads"}, {dropped, "model.dropout"}})
+      if (set)
+        problems_.push_back(fmt::format("{} is set, but models of MPT's family do not have it: leave it out", key));
+  }
+
  private:
   void size(std::string_view key, std::int64_t& size) {
     if (const auto value = config_.get<std::int64_t>(key); value != 0) replace(key, size, value);

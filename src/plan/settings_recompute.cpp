@@ -11,9 +11,9 @@ namespace foreshard::plan {
 namespace {
 
 /// Forward operators inside units, by the names users give them.
-constexpr std::array recomputable{OpKind::layer_norm, OpKind::rms_norm, OpKind::linear,
-                                  OpKind::attention,  OpKind::rotary,   OpKind::gelu,
-                                  OpKind::swiglu,     OpKind::add,      OpKind::dropout};
+constexpr std::array recomputable{OpKind::layer_norm, OpKind::rms_norm, OpKind::linear,     OpKind::attention,
+                                  OpKind::rotary,     OpKind::gelu,     OpKind::gelu_exact, OpKind::swiglu,
+                                  OpKind::add,        OpKind::dropout};
 
 std::vector<std::string_view> recomputable_names() {
   std::vector<std::string_view> names;
