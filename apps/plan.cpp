@@ -49,8 +49,8 @@ Config keys() {
   config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
              {.min = 0});
   config.add("engine.threads", 0, "compute threads of a rank; 0 = cores of the node / its ranks", {.min = 0});
-  config.ignore({"data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.", "validation.", "comm.",
-                 "checkpoint."});
+  config.ignore({"data.", "model.weights", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
+                 "validation.", "comm.", "checkpoint."});
   config.add("json", false, "print one JSON object");
   config.add("order", false, "print the order of collectives and compute of the steady step");
   config.add("step", 0, "which step, 1 = the first; they differ where some leave parameters out; 0 = one that uses all",

@@ -40,6 +40,9 @@ std::pair<std::int64_t, std::int64_t> read_step_range(const std::string& text) {
 void add_train_keys(Config& config) {
   config.add("train.steps", 100, "optimizer steps", {.unit = "steps", .min = 1});
   config.add("train.seed", 1234, "decides initial values, dropout and shuffling");
+  config.add("model.weights", std::string(),
+             "values to begin with: a safetensors file of the model, an index of several, or a folder with either, as "
+             "Hugging Face writes them; empty = random ones");
   config.add("train.max_norm", 1.0, "clip the global gradient norm to this; 0 = never", {.min = 0});
   config.add("train.clip_value", 0.0, "then cut each element of the gradient to ± this; 0 = never", {.min = 0});
   config.add("train.on_nonfinite", std::string("stop"),
@@ -109,6 +112,7 @@ TrainSettings read_train_settings(const Config& config) {
   s.skip_nonfinite = config.get<std::string>("train.on_nonfinite") == "skip";
   s.max_skips = config.get<std::int64_t>("train.max_skips");
   s.schedule = read_lr_schedule(config, s.steps);
+  s.weights = config.get<std::string>("model.weights");
   s.data_path = config.get<std::string>("data.path");
   s.validation_path = config.get<std::string>("data.val_path");
   s.shuffle = config.get<bool>("data.shuffle");

@@ -18,6 +18,7 @@ struct TrainSettings {
   bool skip_nonfinite = false;  ///< go on after a step whose loss or gradient was not finite; else stop
   std::int64_t max_skips = 0;   ///< skipped steps in a row that end the run; 0: never
   LrSchedule schedule;
+  std::string weights;                     ///< safetensors to begin with; empty: initial values
   std::string data_path, validation_path;  ///< globs; no validation where empty
   bool shuffle = false;
   std::int64_t validation_freq = 0, validation_batches = 0;

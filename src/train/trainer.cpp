@@ -60,6 +60,7 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   if (settings_.watchdog_s > 0) watch(std::move(on_failure));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
   first_step_ = checkpoints_->resume() + 1;
+  if (first_step_ == 1) load_weights(settings_.weights, plan_settings_.model, communicator_, *rank_);
   set_kernel_choices();
   if (settings_.self_test) self_test_ = expect_sound_machine(communicator_, rank_->plan(), rank_->scratch(), *kernels_);
   const std::string command = joined(command_line);

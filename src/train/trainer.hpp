@@ -12,6 +12,7 @@
 #include "trace/analysis.hpp"
 #include "train/kernel_choice.hpp"
 #include "train/metrics.hpp"
+#include "train/model_weights.hpp"
 #include "train/run_folder.hpp"
 #include "train/self_test.hpp"
 #include "train/stop_request.hpp"

@@ -1,0 +1,106 @@
+// Models that Hugging Face saved compute here what they computed there (tests/golden/make_weights_golden.py), however
+// many ranks read their shards of them.
+#include "train/model_weights.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "local_run.hpp"
+
+namespace foreshard::parity {
+namespace {
+
+const std::string folder = FORESHARD_GOLDEN_DIR "/weights";
+constexpr std::int64_t vocab = 23, positions = 6;
+
+struct Saved {
+  std::string name, path;
+  model::Config model;
+};
+void PrintTo(const Saved& saved, std::ostream* out) { *out << saved.name; }
+
+const model::LlamaConfig llama{.layers = 2,
+                               .width = 12,
+                               .heads = 2,
+                               .vocab_size = vocab,
+                               .max_seq_len = positions,
+                               .ffn_width = 20,
+                               .kv_heads = 1,
+                               .norm_epsilon = 1e-6};
+
+std::vector<Saved> all_saved() {
+  const model::GptConfig gpt2{.layers = 2, .width = 8, .heads = 2, .vocab_size = vocab, .max_seq_len = positions};
+  const model::MptConfig mpt{.layers = 2, .width = 12, .heads = 3, .vocab_size = vocab, .max_seq_len = positions};
+  return {{"gpt2", folder + "/gpt2/model.safetensors", gpt2},
+          {"llama", folder + "/llama", llama},
+          {"llama_index", folder + "/llama/model.safetensors.index.json", llama},
+          {"mpt", folder + "/mpt", mpt}};
+}
+
+const nlohmann::json& golden() {
+  static const auto json = nlohmann::json::parse(std::ifstream(folder + ".json"));
+  return json;
+}
+
+class SavedWeights : public testing::TestWithParam<Saved> {};
+
+/// One step of learning rate 0, of which the loss is that of the weights.
+Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype) {
+  RunSetup setup{.settings = settings_of(saved.model, golden().at("seq"), golden().at("batch"), mesh), .dtype = dtype};
+  setup.reference = dtype == DType::f64;
+  setup.learning_rates = {0};
+  setup.batch = [](std::int64_t) { return train::Batch{golden().at("tokens"), golden().at("targets")}; };
+  setup.before_step = [&](train::TrainingRank& rank, int index, std::int64_t) {
+    const train::ModelWeights weights(saved.path, saved.model, rank.graph());
+    EXPECT_TRUE(weights.unused().empty());
+    for (std::uint32_t unit = 0; unit < rank.plan().units.size(); ++unit)
+      weights.fill_shard(rank.plan(), unit, index, const_cast<void*>(rank.parameter_shard(unit)));
+  };
+  return run(setup);
+}
+
+TEST_P(SavedWeights, HaveTheLossThatPyTorchComputes) {
+  const std::string name = GetParam().name.substr(0, GetParam().name.find('_'));
+  const double expected = golden().at("loss_sums").at(name).get<double>() / 30;
+  const Outcome one = loaded(GetParam(), {}, DType::f64);
+  EXPECT_NEAR(one.losses.at(0), expected, 1e-10);
+  for (const plan::Mesh& mesh : {plan::Mesh{1, 1, 2}, plan::Mesh{1, 1, 3}, plan::Mesh{2, 1, 3}})
+    EXPECT_EQ(loaded(GetParam(), mesh, DType::f64).weights, one.weights) << mesh.world_size();
+  EXPECT_NEAR(loaded(GetParam(), {1, 1, 2}, DType::f32).losses.at(0), expected, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, SavedWeights, testing::ValuesIn(all_saved()),
+                         [](const auto& instance) { return instance.param.name; });
+
+std::string message_of(const model::Config& model) {
+  try {
+    const train::ModelWeights weights(folder + "/llama", model, model::build(model, {1, 4}));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SavedWeightsOfAnotherModel, AreRefusedByEveryTensorThatDiffers) {
+  model::LlamaConfig other = llama;
+  EXPECT_EQ(message_of(other), "");
+  other.kv_heads = 2;
+  other.qkv_bias = true;
+  const std::string text = message_of(other);
+  EXPECT_NE(text.find("layers.0.self_attn.k_proj.weight is [6, 12], the model's is [12, 12]"), std::string::npos);
+  EXPECT_NE(text.find("layers.0.self_attn.q_proj.bias [12] is missing"), std::string::npos);
+  EXPECT_NE(text.find("and 2 more"), std::string::npos) << text;
+}
+
+TEST(SavedWeightsOfAnotherModel, AreNamedWhereTheModelHasNoPlaceForThem) {
+  model::LlamaConfig smaller = llama;
+  smaller.tied_head = true;
+  const train::ModelWeights weights(folder + "/llama", smaller, model::build(smaller, {1, 4}));
+  EXPECT_EQ(weights.unused(), std::vector<std::string>{"lm_head.weight"});
+}
+
+}  // namespace
+}  // namespace foreshard::parity
