@@ -17,9 +17,19 @@ using plan::Wrap;
 using Mode = plan::Recompute::Mode;
 using Policy = Wrap::Policy;
 
-const model::GptConfig odd_model{
-    .layers = 3, .width = 15, .heads = 3, .vocab_size = 37, .max_seq_len = 9, .ffn_width = 23};
-constexpr std::int64_t seq = 7, rows = 48;
+constexpr std::int64_t seq = 7, rows = 48, vocab = 37;
+const model::GptConfig odd_gpt{
+    .layers = 3, .width = 15, .heads = 3, .vocab_size = vocab, .max_seq_len = 9, .ffn_width = 23};
+const model::LlamaConfig odd_llama{.layers = 3,
+                                   .width = 15,
+                                   .heads = 3,
+                                   .vocab_size = vocab,
+                                   .max_seq_len = 9,
+                                   .ffn_width = 23,
+                                   .kv_heads = 1,
+                                   .head_width = 6};
+const model::MptConfig odd_mpt{
+    .layers = 3, .width = 15, .heads = 3, .vocab_size = vocab, .max_seq_len = 9, .ffn_width = 23};
 
 struct Steps {
   int micro_batches;
@@ -58,22 +68,25 @@ const std::vector<plan::Offload> offloads{
 const std::vector<Wrap> wraps{
     {}, {.policy = Policy::blocks, .count = 2}, {.policy = Policy::size, .count = 500}, {.policy = Policy::none}};
 
-const std::vector<std::size_t> sizes{meshes.size(),     keeps.size(),    steps.size(),
-                                     aheads.size(),     limits.size(),   recomputes.size(),
-                                     precisions.size(), offloads.size(), wraps.size()};
+const std::vector<model::Config> models{odd_gpt, odd_llama, odd_mpt};
+
+const std::vector<std::size_t> sizes{meshes.size(), keeps.size(),      steps.size(),      aheads.size(),
+                                     limits.size(), recomputes.size(), precisions.size(), offloads.size(),
+                                     wraps.size(),  models.size()};
 
 const std::vector<Combination>& combinations() {
   static const auto cover = pairwise_cover(sizes);
   return cover;
 }
 
-RunSetup setup_of(const Mesh& mesh, int micro_batches) {
-  model::GptConfig model = odd_model;
-  model.dropout =
-      micro_batches == 1 ? 0.1 : 0;  // a row's mask depends on its micro-batch, which differs between worlds
+RunSetup setup_of(const Mesh& mesh, int micro_batches, std::size_t of_model) {
+  model::Config model = models[of_model];
+  if (auto* gpt = std::get_if<model::GptConfig>(&model))
+    gpt->dropout =
+        micro_batches == 1 ? 0.1 : 0;  // a row's mask depends on its micro-batch, which differs between worlds
   RunSetup setup{.settings = settings_of(model, seq, rows, mesh, micro_batches)};
   setup.learning_rates = {1e-2, 1e-2, 1e-2};
-  setup.batch = [](std::int64_t step) { return formula_batch(rows, seq, odd_model.vocab_size, step, 5); };
+  setup.batch = [](std::int64_t step) { return formula_batch(rows, seq, vocab, step, 5); };
   return setup;
 }
 
@@ -81,7 +94,7 @@ bool is_mixed(const Combination& c) { return precisions[c[6]].parameters.has_val
 
 RunSetup setup_of(const Combination& c) {
   const Steps& step = steps[c[2]];
-  RunSetup setup = setup_of(meshes[c[0]], step.micro_batches);
+  RunSetup setup = setup_of(meshes[c[0]], step.micro_batches, c[9]);
   setup.settings.schedule = {.wrap = wraps[c[8]],
                              .keep = keeps[c[1]],
                              .accumulation = step.accumulation,
@@ -99,14 +112,15 @@ RunSetup setup_of(const Combination& c) {
   return setup;
 }
 
-const Outcome& one_rank(int micro_batches) {
-  static std::map<int, Outcome> outcomes;
-  if (!outcomes.contains(micro_batches)) outcomes[micro_batches] = run(setup_of(Mesh{}, micro_batches));
-  return outcomes[micro_batches];
+const Outcome& one_rank(int micro_batches, std::size_t model) {
+  static std::map<std::pair<int, std::size_t>, Outcome> outcomes;
+  const std::pair key{micro_batches, model};
+  if (!outcomes.contains(key)) outcomes[key] = run(setup_of(Mesh{}, micro_batches, model));
+  return outcomes[key];
 }
 
 std::string text_of(const Combination& c) {
-  std::string text = "mesh, keep, steps, prefetch, limits, recompute, precision, offload, units:";
+  std::string text = "mesh, keep, steps, prefetch, limits, recompute, precision, offload, units, model:";
   for (const std::size_t value : c) text += " " + std::to_string(value);
   return text;
 }
@@ -118,7 +132,7 @@ TEST(Pairwise, EveryPairStandsInSomeCombination) {
 
 TEST(Pairwise, EveryCombinationEqualsOneRank) {
   for (const Combination& c : combinations()) {
-    const Outcome &truth = one_rank(steps[c[2]].micro_batches), seen = run(setup_of(c));
+    const Outcome &truth = one_rank(steps[c[2]].micro_batches, c[9]), seen = run(setup_of(c));
     const bool mixed = is_mixed(c);
     for (std::size_t i = 0; i < truth.losses.size(); ++i)
       EXPECT_NEAR(seen.losses[i], truth.losses[i], (mixed ? 8e-3 : 1e-11) * truth.losses[i]) << text_of(c);
