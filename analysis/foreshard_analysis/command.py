@@ -13,12 +13,14 @@ from foreshard_analysis.figures.memory import memory_figure
 from foreshard_analysis.figures.paper import paper_figure
 from foreshard_analysis.figures.scaling import scaling_figure
 from foreshard_analysis.figures.timeline import timeline_figure
+from foreshard_analysis.figures.validation import validation_figure
 from foreshard_analysis.memory import step_memory
 from foreshard_analysis.paper import FIGURES, PREDICTIONS, joined, load_points, load_predictions, mean_absolute_error
 from foreshard_analysis.paper_predictions import CannotPredict, Prediction, load_settings, predict, table_of
 from foreshard_analysis.report import report_html
 from foreshard_analysis.scaling import load_scaling, scaling_text
 from foreshard_analysis.trace_file import Trace
+from foreshard_analysis.validation import load_validation, validation_text
 from foreshard_analysis.writing import FORMATS, write_figure, write_text
 
 PROGRAM = "foreshard-analysis"
@@ -79,6 +81,12 @@ def _report(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
+def _validation(options: argparse.Namespace) -> int:
+    rows = load_validation(options.tables)
+    print(validation_text(rows))
+    return _written(options, _out(options, "validation.svg"), validation_figure(rows))
+
+
 def _paper(options: argparse.Namespace) -> int:
     points, predictions = load_points(), load_predictions(options.predictions)
     print(f"{'figure':<8}{'published':>10}{'predicted':>10}{'mean |error|':>14}  {'predicted runtime':<20}file")
@@ -136,6 +144,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("measured", metavar="MEASURED")
     scaling = _add(commands, "scaling", "speed by number of ranks, of several runs", _scaling)
     scaling.add_argument("traces", metavar="FILE.h5", nargs="+")
+    text = "published runs beside predictions, of tables that foreshard-plan validate --out wrote"
+    _add(commands, "validation", text, _validation).add_argument("tables", type=Path, metavar="FILE.csv", nargs="+")
     _add(commands, "report", "one HTML file with everything", _report).add_argument("trace", metavar="FILE.h5")
     _add_paper_commands(commands)
     return parser

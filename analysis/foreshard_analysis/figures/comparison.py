@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from foreshard_analysis.figures.style import LANE_COLORS, PALETTE, one_axes, plain
+from foreshard_analysis.figures.style import LANE_COLORS, PALETTE, equality_lines, one_axes, plain
 
 
 def comparison_figure(ops: pd.DataFrame, title: str) -> Figure:
@@ -15,9 +15,8 @@ def comparison_figure(ops: pd.DataFrame, title: str) -> Figure:
         color = LANE_COLORS.get(str(lane), PALETTE[0])
         axes.plot(own["measured_s"], own["predicted_s"], "o", color=color, alpha=0.6, label=str(lane), linestyle="none")
     both = shown[["predicted_s", "measured_s"]]
-    ends = [float(both.min().min()), float(both.max().max())] if len(shown) else [1e-6, 1]
-    for factor, style in ((1, "-"), (2, ":"), (0.5, ":")):
-        axes.plot(ends, [factor * end for end in ends], style, color=PALETTE[-1], linewidth=0.8)
+    low, high = (float(both.min().min()), float(both.max().max())) if len(shown) else (1e-6, 1.0)
+    equality_lines(axes, low, high, tolerance=1)
     axes.set(xscale="log", yscale="log", xlabel="measured, s", ylabel="predicted, s", title=title)
     plain(axes)
     axes.legend(frameon=False)

@@ -35,6 +35,12 @@ def plain(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
+def equality_lines(axes: Axes, low: float, high: float, tolerance: float) -> None:
+    """From `low` to `high`: where y = x, and where y is off by a part `tolerance` of x, up or down."""
+    for factor, style in ((1, "-"), (1 + tolerance, ":"), (1 / (1 + tolerance), ":")):
+        axes.plot([low, high], [factor * low, factor * high], style, color=PALETTE[-1], linewidth=0.8)
+
+
 def color_of(index: int) -> str:
     return PALETTE[index % len(PALETTE)]
 
