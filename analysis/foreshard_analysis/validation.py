@@ -35,12 +35,26 @@ def load_validation(paths: Iterable[Path]) -> pd.DataFrame:
     return rows
 
 
+@dataclass(frozen=True)
+class Score:
+    """Of one quantity, over all rows, in percent of what was measured."""
+
+    quantity: str
+    rows: int
+    mean_absolute_error: float
+    bias: float
+
+
+def scores(rows: pd.DataFrame) -> list[Score]:
+    errors = 100 * (rows["predicted"] / rows["measured"] - 1)
+    by_quantity = errors.groupby(rows["quantity"], sort=False)
+    return [Score(str(name), len(own), float(own.abs().mean()), float(own.mean())) for name, own in by_quantity]
+
+
 def validation_text(rows: pd.DataFrame) -> str:
-    """Mean absolute error and bias of each quantity, over all rows."""
     lines = [f"{'':<14}{'rows':>6}{'mean |error|':>14}{'bias':>10}"]
-    for name, own in rows.groupby("quantity", sort=False):
-        error = 100 * (own["predicted"] / own["measured"] - 1)
-        lines.append(f"{name:<14}{len(own):>6}{error.abs().mean():>12.1f} %{error.mean():>+8.1f} %")
+    for score in scores(rows):
+        lines.append(f"{score.quantity:<14}{score.rows:>6}{score.mean_absolute_error:>12.1f} %{score.bias:>+8.1f} %")
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from foreshard_analysis.paper_predictions import load_settings
 from foreshard_analysis.paper_predictions import predict as predict_point
 from foreshard_analysis.summary import load_collectives, load_summary
 from foreshard_analysis.trace_file import Trace
+from foreshard_analysis.validation import load_validation, scores
 
 
 def json_of(*command: object) -> dict:
@@ -97,6 +98,16 @@ def test_every_command_works_on_them(predicted: Path, measured: Path, tmp_path: 
     assert run(["scaling", str(predicted), str(measured), "--out", str(tmp_path / "s.svg")]) == 0
     for trace in (predicted, measured):
         assert run(["report", str(trace), "--out", str(tmp_path / f"{trace.stem}.html")]) == 0
+
+
+def test_scores_of_published_runs_are_those_of_foreshard_plan(commands: Path, tmp_path: Path) -> None:
+    published = Path(__file__).parents[2] / "tests/data/measurements/torchtitan.csv"
+    theirs = json_of(commands / "foreshard-plan", "validate", published, "--json", "--out", tmp_path)
+    throughput, memory = scores(load_validation([tmp_path / published.name]))
+    for score, name, rows in ((throughput, "throughput", "rows_used"), (memory, "memory", "memory_rows_used")):
+        assert score.rows == theirs[rows]
+        expected = theirs[f"{name}_mape_pct"], theirs[f"{name}_bias_pct"]
+        assert (score.mean_absolute_error, score.bias) == pytest.approx(expected, abs=0.01)
 
 
 def test_each_figure_with_predictions_can_be_predicted(commands: Path) -> None:
