@@ -5,6 +5,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from foreshard_analysis.errors import InputError
 from foreshard_analysis.figures.paper import NOT_YET, paper_figure
@@ -19,7 +21,6 @@ from foreshard_analysis.paper import (
     mean_absolute_error,
 )
 from foreshard_analysis.paper_predictions import CannotPredict, load_settings, predict, table_of
-from foreshard_analysis.writing import inline_svg
 
 SPECS = {spec.key: spec for spec in FIGURES}
 
@@ -27,6 +28,12 @@ SPECS = {spec.key: spec for spec in FIGURES}
 def table(path: Path, columns: list[str], *rows: str) -> Path:
     path.write_text("\n".join([",".join(columns), *rows]) + "\n")
     return path
+
+
+def text_of(figure: Figure) -> str:
+    """All that is written in it, legends included."""
+    legends = [legend for axes in figure.axes if (legend := axes.get_legend())]
+    return "\n".join(text.get_text() for part in (figure, *legends) for text in part.findobj(Text))
 
 
 def points_of(folder: Path, *rows: str):
@@ -97,24 +104,24 @@ def test_both_curves_are_drawn_and_what_is_missing_is_said(two_series) -> None:
     (axes,) = figure.axes
     drawn = {(line.get_marker(), tuple(line.get_ydata())) for line in axes.lines if len(line.get_ydata())}
     assert {("o", (100, 200)), ("o", (90,)), ("x", (110, 150))} <= drawn
-    text = inline_svg(figure)
+    text = text_of(figure)
     assert f"batch 2 ({NOT_YET})" in text and f"batch 1 ({NOT_YET})" not in text
     assert "our runtime" in text and "eager" in text and "somewhere" in text
 
 
 def test_a_predicted_failure_is_said_not_drawn(tmp_path: Path, two_series) -> None:
     predictions = predictions_of(tmp_path, "7b,,batch 1,128=out of memory")
-    assert "out of memory" in inline_svg(paper_figure(SPECS["7b"], two_series[0], predictions))
+    assert "out of memory" in text_of(paper_figure(SPECS["7b"], two_series[0], predictions))
 
 
 @pytest.mark.parametrize("key", SPECS)
 def test_each_figure_says_so_without_predictions_and_not_with_one_of_each_point(key: str, tmp_path: Path) -> None:
     points = load_points()
     none = load_predictions().iloc[:0]
-    assert NOT_YET in inline_svg(paper_figure(SPECS[key], points, none))
+    assert NOT_YET in text_of(paper_figure(SPECS[key], points, none))
     own = points[(points["figure"] == key) & ~points["out_of_memory"]]
     all_of_them = own.assign(runtime="ours", assumes="", arguments="")[[*PREDICTION_COLUMNS, "out_of_memory"]]
-    assert NOT_YET not in inline_svg(paper_figure(SPECS[key], points, all_of_them))
+    assert NOT_YET not in text_of(paper_figure(SPECS[key], points, all_of_them))
 
 
 def test_bars_stand_in_clusters_with_the_prediction_on_them(tmp_path: Path) -> None:
