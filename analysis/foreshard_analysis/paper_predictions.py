@@ -94,9 +94,11 @@ def _setting(path: Path, row: dict[str, str], models: dict[str, dict[str, str]],
 
 
 def _answer(plan: str | Path, arguments: Sequence[str]) -> dict[str, Any]:
-    result = subprocess.run(
-        [str(plan), *arguments, "--json"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
+    command = [str(plan), *arguments, "--json"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise CannotPredict(f"no answer within {TIMEOUT_S} s") from error
     if result.returncode != 0:
         raise CannotPredict(result.stderr.strip() or f"exit code {result.returncode}")
     try:

@@ -110,8 +110,11 @@ class Trace:
 
     def _column(self, table: str, column: str, rows: Sequence[slice]) -> pd.Series:
         dataset = self._dataset(f"{table}/{column}")
-        parts = [dataset[part] for part in rows] if rows else [dataset[:]]
-        return _decoded(dataset, np.concatenate(parts) if parts else dataset[:0])
+        try:
+            values = np.concatenate([dataset[part] for part in rows or [slice(None)]])
+        except OSError as error:
+            raise bad_file(self.path, f"/{table}/{column} cannot be read ({error})", "a file that is whole") from error
+        return _decoded(dataset, values)
 
     def _read_info(self) -> TraceInfo:
         def text(name: str) -> str:

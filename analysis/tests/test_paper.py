@@ -134,6 +134,21 @@ def test_bars_stand_in_clusters_with_the_prediction_on_them(tmp_path: Path) -> N
     assert [label.get_text() for label in axes.get_xticklabels()] == ["A\n2 machines", "B\n4 machines"]
 
 
+@pytest.mark.parametrize(
+    ("published", "predicted", "said"),
+    [
+        ("out of memory", 5, " out of memory"),
+        ("out of memory", "out of memory", " out of memory, as predicted"),
+        (5, "out of memory", " predicted: out of memory"),
+        (5, 5, ""),
+    ],
+)
+def test_bars_say_who_ran_out_of_memory(tmp_path: Path, published: object, predicted: object, said: str) -> None:
+    points = points_of(tmp_path, _point("6a,A,DDP,1", published))
+    (axes,) = paper_figure(SPECS["6a"], points, predictions_of(tmp_path, f"6a,A,DDP,1={predicted}")).axes
+    assert [text.get_text() for text in axes.texts] == [said]
+
+
 @pytest.mark.parametrize(("text", "seen"), [("7b,,s,many=1", "many"), ("7b,,s,1=fast", "fast")])
 def test_what_is_not_a_number_is_named(tmp_path: Path, text: str, seen: str) -> None:
     with pytest.raises(InputError, match=seen):

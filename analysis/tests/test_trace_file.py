@@ -83,6 +83,19 @@ def test_columns_of_different_lengths_are_refused(one_step: Path) -> None:
         trace.table("events")
 
 
+def test_a_damaged_column_is_named(one_step: Path) -> None:
+    with h5py.File(one_step, "a") as file:
+        del file["steps/start_ns"]
+        steps = file["steps"].create_dataset("start_ns", data=[0], compression="gzip")
+        chunk = steps.id.get_chunk_info(0)
+    content = bytearray(one_step.read_bytes())
+    content[chunk.byte_offset : chunk.byte_offset + chunk.size] = b"?" * chunk.size
+    one_step.write_bytes(content)
+    with Trace(one_step) as trace, pytest.raises(InputError, match="/steps/start_ns cannot be read") as caught:
+        trace.table("steps")
+    assert caught.value.code == ExitCode.BAD_INPUT
+
+
 def test_of_two_parts_the_sound_one_with_more_events_is_read(tmp_path: Path) -> None:
     whole = hand_written.events_of_step()
     steps = [hand_written.Step(0, hand_written.STEP_NS)]

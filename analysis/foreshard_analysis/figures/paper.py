@@ -16,6 +16,13 @@ NOT_YET = "no prediction yet"
 PUBLISHED = {"marker": "o", "linestyle": "-", "linewidth": 0.8, "markersize": 5}
 PREDICTED = {"marker": "x", "linestyle": "--", "linewidth": 1.2, "markersize": 7}
 BAR_GAP = 0.2
+FAILURES = {
+    (False, False): "",
+    (True, False): " out of memory",
+    (False, True): " predicted: out of memory",
+    (True, True): " out of memory, as predicted",
+}
+"""What a bar says of a run that failed and of one that was predicted to."""
 CHARACTERS_PER_INCH = 15
 
 
@@ -68,14 +75,11 @@ def _draw_bars(spec: PaperFigure, points: pd.DataFrame, predictions: pd.DataFram
     series = list(points["series"].unique())
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.subplots()
+    width = (1 - BAR_GAP) / len(series)
     for index, name in enumerate(series):
+        places = [place + (index - (len(series) - 1) / 2) * width for place in range(len(clusters))]
         own, predicted = (_by_cluster(table, name, clusters) for table in (points, predictions))
-        places = [place + (index - (len(series) - 1) / 2) * _bar_width(series) for place in range(len(clusters))]
-        axes.bar(places, own["value"].fillna(0), _bar_width(series), color=color_of(index), alpha=0.6)
-        axes.plot(places, predicted["value"], "x", color=PALETTE[-1], markersize=9, markeredgewidth=2)
-        for place, failed in zip(places, own["out_of_memory"] == True, strict=True):  # noqa: E712
-            if failed:
-                axes.text(place, 0, " out of memory", rotation=90, ha="center", va="bottom", fontsize=8)
+        _draw_bar_series(axes, places, width, color_of(index), own, predicted)
     axes.set_xticks(range(len(clusters)), [_cluster_name(spec, group, x) for group, x in clusters])
     axes.set_ylabel(spec.y_label)
     plain(axes)
@@ -84,8 +88,15 @@ def _draw_bars(spec: PaperFigure, points: pd.DataFrame, predictions: pd.DataFram
     return figure
 
 
-def _bar_width(series: list) -> float:
-    return (1 - BAR_GAP) / len(series)
+def _draw_bar_series(
+    axes: Axes, places: list[float], width: float, color: str, points: pd.DataFrame, predictions: pd.DataFrame
+) -> None:
+    axes.bar(places, points["value"].fillna(0), width, color=color, alpha=0.6)
+    axes.plot(places, predictions["value"], "x", color=PALETTE[-1], markersize=9, markeredgewidth=2)
+    failures = zip(places, points["out_of_memory"], predictions["out_of_memory"], strict=True)
+    for place, failed, predicted_to_fail in failures:
+        text = FAILURES[failed is True, predicted_to_fail is True]
+        axes.text(place, 0, text, rotation=90, ha="center", va="bottom", fontsize=8)
 
 
 def _by_cluster(table: pd.DataFrame, series: str, clusters: list) -> pd.DataFrame:
