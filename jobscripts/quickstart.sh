@@ -85,6 +85,7 @@ Training loss, nats per byte:  start ln 256 = 5.545   unigram entropy $(rail uni
 Prediction against measurement: $agreement
 Run folder:   $run
 Next:         open $out/measured.json and $out/predicted.json in https://ui.perfetto.dev (one track per rank and lane)
+              PYTHONPATH=analysis python3 -m foreshard_analysis report $run/trace.h5 --beside $out/predicted.h5
               $bin/foreshard-plan --help;  $bin/foreshard-train --help
 TEXT
 if awk "BEGIN {exit !($loss >= $(rail bigram))}"; then

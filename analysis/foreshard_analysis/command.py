@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from foreshard_analysis.comparison import comparison_text, joined_ops, part_rows, predicted_and_measured
@@ -73,8 +74,9 @@ def _scaling(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    with Trace(options.trace) as trace:
-        html = report_html(trace)
+    with ExitStack() as opened:
+        traces = [opened.enter_context(Trace(path)) for path in (options.trace, options.beside) if path]
+        html = report_html(*traces)
     path = _out(options, "report.html")
     write_text(path, html, options.force)
     print(f"wrote {path}")
@@ -146,7 +148,9 @@ def _parser() -> argparse.ArgumentParser:
     scaling.add_argument("traces", metavar="FILE.h5", nargs="+")
     text = "published runs beside predictions, of tables that foreshard-plan validate --out wrote"
     _add(commands, "validation", text, _validation).add_argument("tables", type=Path, metavar="FILE.csv", nargs="+")
-    _add(commands, "report", "one HTML file with everything", _report).add_argument("trace", metavar="FILE.h5")
+    report = _add(commands, "report", "one HTML file with everything", _report)
+    report.add_argument("trace", metavar="FILE.h5")
+    report.add_argument("--beside", metavar="OTHER.h5", help="prediction of a measured trace, or the other way round")
     _add_paper_commands(commands)
     return parser
 

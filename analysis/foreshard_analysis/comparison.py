@@ -68,9 +68,13 @@ def joined_ops(predicted: Trace, measured: Trace) -> pd.DataFrame:
     return own.join(op_times(measured)["seconds"].rename("measured_s"), how="inner")
 
 
+def percent_text(part: float) -> str:
+    return "" if np.isnan(part) else f"{100 * part:+.1f} %"
+
+
 def comparison_text(rows: Sequence[PartRow]) -> str:
     lines = [f"{'part of a typical step':<24}{'predicted':>12}{'measured':>12}{'error':>10}"]
     for row in rows:
-        error = "" if np.isnan(row.error) else f"{100 * row.error:+.1f} %"
-        lines.append(f"{row.name:<24}{1e3 * row.predicted_s:>9.3f} ms{1e3 * row.measured_s:>9.3f} ms{error:>10}")
+        times = f"{1e3 * row.predicted_s:>9.3f} ms{1e3 * row.measured_s:>9.3f} ms"
+        lines.append(f"{row.name:<24}{times}{percent_text(row.error):>10}")
     return "\n".join(lines)

@@ -9,7 +9,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from foreshard_analysis.breakdown import kind_seconds, lane_seconds, typical_parts
+from foreshard_analysis.comparison import joined_ops, part_rows, percent_text, predicted_and_measured
 from foreshard_analysis.events import ranks, spans, typical_step
+from foreshard_analysis.figures.comparison import comparison_figure
 from foreshard_analysis.figures.memory import memory_figure, unit_of
 from foreshard_analysis.figures.steps import loss_figure, step_times_figure
 from foreshard_analysis.figures.timeline import timeline_figure
@@ -33,10 +35,13 @@ class Section:
     svg: Markup | None = None
 
 
-def report_html(trace: Trace) -> str:
-    """Of the trace's first rank and a typical step of it; with the run's loss if its metrics lie beside the trace."""
+def report_html(trace: Trace, beside: Trace | None = None) -> str:
+    """Of the trace's first rank and a typical step of it; with the run's loss if its metrics lie beside the trace, and
+    with the prediction or measurement `beside` it. Raises InputError as `predicted_and_measured` does."""
     rank = ranks(trace)[0]
     sections = list(_sections(trace, rank, typical_step(trace, rank)))
+    if beside:
+        sections.append(_comparison_section(*predicted_and_measured(trace, beside)))
     return _template().render(info=trace.info, facts=_facts(trace), sections=sections)
 
 
@@ -63,6 +68,15 @@ def _memory_section(trace: Trace, rank: int, step: int, title: str) -> Section:
     memory = step_memory(trace, rank, step)
     figure = memory_figure(memory, trace.info.arena_bytes, "")
     return Section(title, ("class", "live at the peak"), _peak_rows(memory), _svg(figure))
+
+
+def _comparison_section(predicted: Trace, measured: Trace) -> Section:
+    rows: Rows = [
+        (row.name, _time(row.predicted_s), _time(row.measured_s), percent_text(row.error))
+        for row in part_rows(predicted, measured)
+    ]
+    figure = comparison_figure(joined_ops(predicted, measured), "")
+    return Section("Predicted beside measured", ("part", "predicted", "measured", "error"), rows, _svg(figure))
 
 
 def _over_steps(trace: Trace) -> Iterator[Section]:

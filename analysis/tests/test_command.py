@@ -99,6 +99,15 @@ def test_the_report_shows_the_loss_of_the_run_beside_it(one_step: Path, tmp_path
     assert Elements((tmp_path / "r.html").read_text()).count["svg"] == 3
 
 
+def test_the_report_lays_a_prediction_beside_the_run(one_step: Path, tmp_path: Path) -> None:
+    slow = write_trace(tmp_path / "p.h5", events_of_step(stretch=3), [Step(0, 3 * STEP_NS)], kind="predicted")
+    out = tmp_path / "r.html"
+    assert run(["report", str(one_step), "--beside", str(slow), "--out", str(out)]) == 0
+    assert Elements(out.read_text()).count["svg"] == 3 and "+200.0 %" in out.read_text()
+    assert run(["report", str(one_step), "--beside", str(one_step), "--out", str(tmp_path / "no.html")]) == 2
+    assert not (tmp_path / "no.html").exists()
+
+
 def test_an_unfinished_trace_has_a_report(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "t.h5.part", events_of_step(), [Step(0, STEP_NS)], closed=False)
     assert run(["report", str(path), "--out", str(tmp_path / "r.html")]) == 0
