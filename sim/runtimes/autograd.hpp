@@ -35,6 +35,7 @@ struct Tensor {
   std::int64_t elements = 0;
   DType type = DType::f32;
   Edge edge;
+  std::int64_t bytes() const { return elements * size_bytes(type); }
 };
 inline std::int64_t bytes(const Tensor& x) { return x.elements * size_bytes(x.type); }
 

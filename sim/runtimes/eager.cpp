@@ -75,8 +75,8 @@ Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const std::optiona
   const std::int64_t rows = x.elements / gain.elements;
   const Saved mean = save(empty(rows, stats)), rstd = save(empty(rows, stats));
   gpu_.moves(2 * bytes(x), OpKind::layer_norm);
-  auto dx = maker(x, 3 * bytes(x)), d_gain = maker(gain, 2 * bytes(x));
-  auto d_bias = bias ? maker(*bias) : [] { return Storage{}; };
+  auto dx = maker(x, 3 * bytes(x)), d_gain = maker(gain, 2 * bytes(x)),
+       d_bias = bias ? maker(*bias) : [] { return Storage{}; };
   return made(y, x.elements, x.type, {x.edge, gain.edge, bias ? bias->edge : Edge{}},
               [=](const Gradients&) -> Gradients {
                 const Storage operands[] = {kept_x.get(), kept_gain.get(), kept_bias.get(), mean.get(), rstd.get()};
@@ -181,14 +181,16 @@ Tensor Eager::silu(const Tensor& x) { return saves_operand(x); }
 Tensor Eager::saves_result(const Storage& storage, const Tensor& x) {
   const Saved kept = save(storage);
   auto dx = maker(x, 3 * bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::gelu);
   return made(storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get();
     return {dx()};
   });
 }
 
-Tensor Eager::tanh(const Tensor& x) { return saves_result(like(x), x); }
+Tensor Eager::tanh(const Tensor& x) {
+  gpu_.moves(2 * bytes(x), OpKind::gelu);
+  return saves_result(like(x), x);
+}
 
 Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
                    std::int64_t seq, bool causal) {
@@ -241,7 +243,7 @@ std::vector<Tensor> Eager::split(const Tensor& x, const std::vector<std::int64_t
 }
 
 Tensor Eager::cross_entropy(const Tensor& logits, const Storage& targets) {
-  auto d_logits = maker(logits, 3 * bytes(logits)), d_logs = maker(logits, bytes(logits));
+  auto d_logs = maker(logits, bytes(logits));
   gpu_.moves(3 * bytes(logits), OpKind::cross_entropy);
   const Storage log_softmax = like(logits);
   const Tensor logs = saves_result(log_softmax, logits);

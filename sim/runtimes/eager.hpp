@@ -18,6 +18,11 @@ struct EagerTraits {
   bool norm_stats_f32 = true;         ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
 };
 
+/// A batch of products m × k by k × n.
+struct Matrices {
+  std::int64_t batch = 1, m = 1, n = 1, k = 1;
+};
+
 /// PyTorch's eager operators, as far as memory and time see them: each makes its results as new storages by kernels
 /// that it issues to the GPU, keeps what its backward needs, and frees temporaries where the Python code or the kernel
 /// does. Sizes are numbers of elements; what an operator saves and which gradients it makes follow PyTorch's
@@ -47,8 +52,8 @@ class Eager {
 
   // Operators, in alphabetical order of PyTorch's names.
   Tensor add(const Tensor& a, const Tensor& b);  ///< b may be broadcast over a
-  /// `count` products of matrices: a and b as they lie (`contiguous` first what does not), `elements` of the result.
-  Tensor bmm(const Tensor& a, const Tensor& b, std::int64_t elements, std::int64_t count);
+  /// a·b for each of a batch, which lie as matrices (else `contiguous` first).
+  Tensor bmm(const Tensor& a, const Tensor& b, const Matrices& shape);
   Tensor cat(const std::vector<Tensor>& parts);
   Tensor contiguous(const Tensor& x);  ///< a copy; its gradient passes through
   Tensor embedding(const Storage& indices, const Tensor& table, std::int64_t elements);  ///< of the result
@@ -80,10 +85,10 @@ class Eager {
   /// each row of each head.
   Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
               std::int64_t seq, bool causal = true);
-  /// The same operator by operator, in f32, with a `bias` for each head that may want a gradient and is broadcast over
-  /// `batch`.
-  Tensor sdpa_math(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, std::int64_t batch,
-                   std::int64_t heads);
+  /// The same operator by operator, in f32, with a `bias` for each head that may want a gradient. `scores` are q·kᵀ
+  /// over `sequences`.
+  Tensor sdpa_math(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const Matrices& scores,
+                   std::int64_t sequences);
   /// The [batch, heads, seq, width] view of a projection; its gradient is copied unless it comes in the projection's
   /// layout.
   Tensor heads(const Tensor& x, bool copies_gradient);

@@ -105,10 +105,9 @@ void Fsdp1::begin_forward(std::size_t at) {
 
 Wrapper::Tensors Fsdp1::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
   begin_forward(at);
-  units_[at].awaits_backward = true;
-  units_[at].began_backward = false;
   Tensors outputs = run(inputs);
   eager_.gpu().enter(0, false);
+  units_[at].awaits_backward = true;
   if (!sharded() || (options_.reshard && at != 0)) reshard(units_[at]);
   for (const Tensor& y : outputs)
     if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
@@ -123,9 +122,8 @@ void Fsdp1::prefetch(std::size_t at) {
 }
 
 void Fsdp1::before_backward(std::size_t at) {
-  if (std::exchange(units_[at].began_backward, true)) return;
+  if (!std::exchange(units_[at].awaits_backward, false)) return;
   eager_.gpu().enter(at, true);
-  units_[at].awaits_backward = false;
   if (!std::exchange(units_[at].is_prefetched, false)) gather(at);
   wait_for_gathers();
   if (options_.backward_prefetch == BackwardPrefetch::pre) prefetch(at);

@@ -32,7 +32,7 @@ class Fsdp1 final : public Wrapper {
     Storage shard, whole, gradient;  ///< shard and its gradient in f32; whole in the compute type
     std::shared_ptr<Leaf> leaf = std::make_shared<Leaf>();
     std::vector<Tensor> views;
-    bool is_whole = false, is_prefetched = false, awaits_backward = false, began_backward = false;
+    bool is_whole = false, is_prefetched = false, awaits_backward = false;
   };
 
   bool original_parameters() const { return options_.reshard; }

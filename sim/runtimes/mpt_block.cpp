@@ -29,9 +29,15 @@ Tensor matrices(Eager& eager, const Shared& shared, const Tensor& x) {
 }
 
 Tensor scores(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k) {
-  const std::int64_t elements = shared.batch.tokens() * shared.decoder.heads * shared.batch.seq;
-  return eager.scale(eager.bmm(matrices(eager, shared, q), matrices(eager, shared, k), elements,
-                               shared.batch.rows * shared.decoder.heads));
+  const Batch& batch = shared.batch;
+  const Matrices shape{batch.rows * shared.decoder.heads, batch.seq, batch.seq, shared.decoder.head_width()};
+  return eager.scale(eager.bmm(matrices(eager, shared, q), matrices(eager, shared, k), shape));
+}
+
+Tensor weighted(Eager& eager, const Shared& shared, const Tensor& weights, const Tensor& v) {
+  const Batch& batch = shared.batch;
+  const Matrices shape{batch.rows * shared.decoder.heads, batch.seq, shared.decoder.head_width(), batch.seq};
+  return eager.heads(eager.bmm(weights, matrices(eager, shared, v), shape), batch.rows > 1);
 }
 
 /// The sum has the wider type.
@@ -54,8 +60,7 @@ Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const 
   s = with_alibi(eager, shared, s);
   s = eager.masked_fill(s, shared.mask);
   const Tensor w = weights(eager, s, x.type);
-  Tensor y = eager.heads(eager.bmm(w, matrices(eager, shared, qkv[2]), part, shared.batch.rows * shared.decoder.heads),
-                         shared.batch.rows > 1);
+  Tensor y = weighted(eager, shared, w, qkv[2]);
   y = eager.contiguous(y);
   return eager.linear(y, p[2], {}, rows);
 }

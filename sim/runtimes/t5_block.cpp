@@ -36,7 +36,9 @@ Tensor layers_bias(Eager& eager, const T5Place& place, const Tensor& bias) {
 Tensor biased_attention(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
                         const Tensor& bias) {
   const Tensor added = layers_bias(eager, place, bias);
-  const Tensor y = eager.sdpa_math(q, k, v, added, place.batch.rows, place.model.heads);
+  const Batch& batch = place.batch;
+  const Matrices scores{batch.rows * place.model.heads, batch.seq, batch.seq, place.model.head_width};
+  const Tensor y = eager.sdpa_math(q, k, v, added, scores, batch.rows);
   return eager.contiguous(y);
 }
 

@@ -168,7 +168,7 @@ Decoder of(const model::LlamaConfig& m, Problems&) {
           .vocab = m.vocab_size,
           .tied = m.tied_head,
           .qkv_bias = m.qkv_bias,
-          .given_head_width = m.head_width,
+          .given_head_width = m.width_of_head(),
           .out_bias = m.output_bias,
           .ffn_bias = m.ffn_bias};
 }

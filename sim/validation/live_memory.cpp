@@ -3,39 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "sim/runtimes/torch_step.hpp"
+#include "sim/runtimes/named_models.hpp"
 
 namespace foreshard::sim::validation {
 namespace {
-
-using torch::Decoder;
-using Family = Decoder::Family;
-
-constexpr std::int64_t gpt2_vocab = 50257, gpt2_positions = 4096;
-
-Decoder gpt2(std::int64_t width, std::int64_t layers, std::int64_t heads) {
-  return {Family::gpt2, width, 4 * width, layers, heads, heads, gpt2_vocab, gpt2_positions, true};
-}
-
-/// The models that the script knows, from their public configurations; gpt2 with positions for long sequences.
-const std::map<std::string, Decoder> decoders{
-    {"gpt2", gpt2(768, 12, 12)},
-    {"gpt2-medium", gpt2(1024, 24, 16)},
-    {"gpt2-large", gpt2(1280, 36, 20)},
-    {"gpt2-xl", gpt2(1600, 48, 25)},
-    {"llama2-7b", {Family::llama, 4096, 11008, 32, 32, 32, 32000, 0, false}},
-    {"llama2-13b", {Family::llama, 5120, 13824, 40, 40, 40, 32000, 0, false}},
-    {"llama3-1b", {Family::llama, 2048, 8192, 16, 32, 8, 128256, 0, true}},
-    {"llama3-8b", {Family::llama, 4096, 14336, 32, 32, 8, 128256, 0, false}},
-    {"llama3-70b", {Family::llama, 8192, 28672, 80, 64, 8, 128256, 0, false}},
-    {"qwen2-0.5b", {Family::llama, 896, 4864, 24, 14, 2, 151936, 0, true, true}},
-    {"qwen2-7b", {Family::llama, 3584, 18944, 28, 28, 4, 152064, 0, false, true}},
-    {"mistral-7b", {Family::llama, 4096, 14336, 32, 32, 8, 32000, 0, false}}};
 
 constexpr std::string_view phases[] = {"forward", "backward", "update"};
 
@@ -62,13 +39,25 @@ class Row {
     return static_cast<std::size_t>(found - known.begin());
   }
 
-  const Decoder& model() const {
-    const auto found = decoders.find(text("model"));
+  const torch::Model& model() const {
+    const auto& models = torch::named_models();
+    const auto found = models.find(text("model"));
     std::vector<std::string> names;
-    for (const auto& [name, decoder] : decoders) names.push_back(name);
-    if (found == decoders.end()) refuse("model", fmt::format("one of {}", fmt::join(names, ", ")));
+    for (const auto& [name, model] : models) names.push_back(name);
+    if (found == models.end()) refuse("model", fmt::format("one of {}", fmt::join(names, ", ")));
     return found->second;
   }
+
+  bool has(const char* column) const { return std::ranges::find(table_.header, column) != table_.header.end(); }
+
+  // Columns that a table may leave out.
+  std::int64_t number_or(std::int64_t otherwise, const char* column) const {
+    return has(column) ? number(column) : otherwise;
+  }
+  std::size_t one_of_or_first(const char* column, std::initializer_list<std::string_view> known) const {
+    return has(column) ? one_of(column, known) : 0;
+  }
+  bool flag(const char* column) const { return one_of_or_first(column, {"False", "True"}) == 1; }
 
  private:
   [[noreturn]] void refuse(const char* column, const std::string& expected) const {
@@ -80,22 +69,45 @@ class Row {
   std::size_t index_;
 };
 
-/// As the script runs: fake tensors on a CPU's dispatcher.
-torch::TorchRun run_of(const Row& row) {
-  torch::TorchRun run{
-      .runtime = row.one_of("runtime", {"fsdp1", "fsdp2"}) == 0 ? torch::Runtime::fsdp1 : torch::Runtime::fsdp2,
-      .model = row.model(),
-      .batch = {row.number("local_batch"), row.number("seq_len")}};
-  run.wrap.world = static_cast<int>(row.number("world_size"));
-  run.wrap.reshard = row.one_of("strategy", {"full_shard", "shard_grad_op"}) == 0;
-  run.wrap.compute = row.one_of("precision", {"bf16", "fp32"}) == 0 ? DType::bf16 : DType::f32;
-  run.recompute = row.one_of("recompute", {"none", "full"}) == 1;
-  run.foreach = row.one_of("optimizer", {"foreach", "forloop"}) == 0;
-  run.traits = {.in_place_sums = false, .attention_mask = true, .norm_stats_f32 = false};
-  return run;
+torch::WrapOptions wrap_of(const Row& row) {
+  using torch::BackwardPrefetch;
+  constexpr BackwardPrefetch prefetches[] = {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none};
+  torch::WrapOptions wrap;
+  wrap.world = static_cast<int>(row.number("world_size"));
+  wrap.replicas = static_cast<int>(row.number_or(1, "replicas"));
+  wrap.reshard = row.one_of("strategy", {"full_shard", "shard_grad_op"}) == 0;
+  wrap.compute = std::array{DType::bf16, DType::f32, DType::f16}[row.one_of("precision", {"bf16", "fp32", "fp16"})];
+  wrap.backward_prefetch = prefetches[row.one_of_or_first("backward_prefetch", {"pre", "post", "none"})];
+  wrap.forward_prefetch = row.flag("forward_prefetch");
+  wrap.prefetch_depth = static_cast<int>(row.number_or(0, "depth"));
+  return wrap;
 }
 
 }  // namespace
+
+torch::TorchRun live_memory_run(const CsvTable& table, std::size_t index) {
+  const Row row(table, index);
+  torch::TorchRun run{
+      .runtime = row.one_of("runtime", {"fsdp1", "fsdp2"}) == 0 ? torch::Runtime::fsdp1 : torch::Runtime::fsdp2,
+      .model = row.model(),
+      .batch = {row.number("local_batch"), row.number("seq_len")},
+      .wrap = wrap_of(row)};
+  run.recompute = row.one_of("recompute", {"none", "full"}) == 1;
+  run.foreach = row.one_of("optimizer", {"foreach", "forloop"}) == 0;
+  run.micro_batches = static_cast<int>(row.number_or(1, "micro_batches"));
+  run.no_sync = row.flag("no_sync");
+  const bool fake = !row.flag("real");
+  run.traits = {.in_place_sums = false,
+                .attention_mask = fake,
+                .attention_like_query = fake,
+                .byte_dropout = false,
+                .norm_stats_f32 = false};
+  return run;
+}
+
+int live_memory_step(const CsvTable& table, std::size_t index) {
+  return std::max(1, static_cast<int>(Row(table, index).number("step")));
+}
 
 bool is_live_memory(const CsvTable& table) {
   const auto has = [&](const char* name) { return std::ranges::find(table.header, name) != table.header.end(); };
@@ -107,8 +119,8 @@ void validate_live_memory(CsvTable& table, LiveMemory& into) {
   std::vector<std::vector<std::string>> predicted;
   for (std::size_t i = 0; i < rows; ++i) {
     const Row row(table, i);
-    const auto step = static_cast<int>(row.number("step"));
-    const torch::StepMemory memory = torch::live_memory(run_of(row), std::max(1, step)).steps.back();
+    const torch::StepMemory memory =
+        torch::live_memory(live_memory_run(table, i), live_memory_step(table, i)).steps.back();
     const auto phase = phases[static_cast<std::size_t>(memory.peak_in)];
     into.peaks.push_back({.row = i,
                           .source = table.path,

@@ -16,10 +16,11 @@ import argparse, contextlib, csv, gc, json, sys, warnings, weakref
 
 import torch
 import torch.distributed as dist
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, ShardingStrategy, fully_shard
+from torch.distributed.fsdp._fully_shard import _fsdp_init, _fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -151,6 +152,14 @@ PREFETCH = {"pre": BackwardPrefetch.BACKWARD_PRE, "post": BackwardPrefetch.BACKW
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
+def outside_of_fake_tensors(function):
+    """A mesh reads its own tensors of ranks."""
+    def call(*arguments):
+        with unset_fake_temporarily():
+            return function(*arguments)
+    return call
+
+
 def sharded_by_fsdp1(model, blocks, mesh, s):
     mixed = None if s.precision == "fp32" else MixedPrecision(TYPES[s.precision], TYPES[s.reduce], TYPES[s.precision])
     strategy = s.strategy.upper()
@@ -166,6 +175,7 @@ def sharded_by_fsdp1(model, blocks, mesh, s):
 def sharded_by_fsdp2(model, blocks, mesh, s):
     mixed = MixedPrecisionPolicy() if s.precision == "fp32" else MixedPrecisionPolicy(TYPES[s.precision], TYPES[s.reduce])
     reshard = s.reshard_to or s.strategy == "full_shard"
+    _fully_shard._get_post_forward_mesh_info = outside_of_fake_tensors(_fsdp_init._get_post_forward_mesh_info)
     for block in blocks if s.wrap == "block" else []:
         fully_shard(block, mesh=mesh, mp_policy=mixed, reshard_after_forward=reshard)
     fully_shard(model, mesh=mesh, mp_policy=mixed)  # the root is kept after forward, by default
@@ -233,7 +243,7 @@ def measure(s):
     """Returns (parameters, initial bytes, one dict per step); step 1 has no optimizer state before its update, step 3 is steady."""
     dist.init_process_group("fake", rank=0, world_size=s.world_size * s.replicas, store=FakeStore())
     try:
-        mesh = init_device_mesh("cpu", (s.replicas, s.world_size) if s.replicas > 1 else (s.world_size,))
+        mesh = init_device_mesh("cpu", (s.replicas, s.world_size), mesh_dim_names=("replicate", "shard")) if s.replicas > 1 else init_device_mesh("cpu", (s.world_size,))
         with contextlib.nullcontext() if s.real else FakeTensorMode(allow_non_fake_inputs=True):
             config, parameters, net = prepared(s, mesh)
             update, inputs = optimizer(net.parameters(), s.optimizer), inputs_of(config, s.local_batch, s.seq_len)
