@@ -6,6 +6,8 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "base/config.hpp"
 #include "base/error.hpp"
@@ -16,6 +18,9 @@
 #include "sim/allocator/replay_command.hpp"
 #include "sim/network/import_command.hpp"
 #include "sim/network/collective_command.hpp"
+#include "sim/planner/extended_report.hpp"
+#include "sim/planner/search_command.hpp"
+#include "sim/planner/what_if.hpp"
 #include "sim/predict.hpp"
 #include "sim/predicted_trace.hpp"
 #include "sim/report.hpp"
@@ -34,6 +39,7 @@ Config keys() {
   config.example(
       "foreshard-plan --model.preset=llama3-8b --parallel.world_size=64 --machine.cluster=aws-p5 "
       "--runtime.profile=pytorch-fsdp2 --precision.param=bf16");
+  config.example("foreshard-plan search --help");
   config.example("foreshard-plan --parallel.world_size=2 --machine.file=machine.json --trace=predicted.h5");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "ranks of the run", {.min = 1, .max = 1 << 24});
@@ -52,6 +58,7 @@ Config keys() {
   config.ignore({"data.", "model.weights", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
                  "validation.", "comm.", "checkpoint."});
   config.add("json", false, "print one JSON object");
+  sim::planner::add_report_options(config);
   config.add("order", false, "print the order of collectives and compute of the steady step");
   config.add("step", 0, "which step, 1 = the first; they differ where some leave parameters out; 0 = one that uses all",
              {.min = 0});
@@ -113,9 +120,32 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::P
   const sim::Subject subject{plan, machine, layout_of(config, machine), model};
   const sim::Prediction prediction = cluster.empty() ? sim::predict(plan, machine, subject.layout)
                                                      : sim::predict_on_gpus(plan, sim::read_cluster(cluster));
+std::optional<sim::Cluster> read_cluster(const Config& config) {
+  const std::string name = cluster_of(config);
+  if (name.empty()) return std::nullopt;
+  sim::Cluster cluster = sim::read_cluster(name);
+  sim::planner::expect_room(cluster, config.get<int>("parallel.world_size"));
+  return cluster;
+}
+
+sim::Prediction predict(const Config& config, const plan::Plan& plan) {
+  if (const auto cluster = read_cluster(config)) return sim::predict_on_gpus(plan, *cluster);
+  const sim::Machine machine = machine_of(config);
+  return sim::predict(plan, machine, layout_of(config, machine));
+}
+
+void print_prediction(const Config& config, int argc, char** argv, const plan::Settings& settings,
+                      const plan::Plan& plan) {
+  const auto cluster = read_cluster(config);
+  const sim::Machine machine = cluster ? sim::Machine{} : machine_of(config);
+  const sim::Subject subject{plan, machine, layout_of(config, machine)};
+  const sim::Prediction prediction =
+      cluster ? sim::predict_on_gpus(plan, *cluster) : sim::predict(plan, machine, subject.layout);
   write_trace(config, argc, argv, prediction, plan);
-  fmt::print("{}",
-             config.get<bool>("json") ? sim::report_json(prediction, subject) : sim::report_text(prediction, subject));
+  std::string report =
+      config.get<bool>("json") ? sim::report_json(prediction, subject) : sim::report_text(prediction, subject);
+  fmt::print("{}", sim::planner::extended(std::move(report), config, settings, plan, prediction,
+                                          cluster ? &*cluster : nullptr));
 }
 
 plan::Plan plan_of(const plan::Settings& settings, std::int64_t step) {
@@ -157,6 +187,22 @@ int validate(int argc, char** argv) {
   return 0;
 }
 
+plan::Plan plan_of(const Config& config) {
+  return plan_of(plan::read_settings(config, config.get<int>("parallel.world_size")), config.get<std::int64_t>("step"));
+}
+
+void print_what_if(const Config& config, int argc, char** argv) {
+  const auto asked = sim::planner::read_what_if(config, config.get<std::string>("what-if"));
+  const auto predict_with = [&](const std::string& flag) {
+    std::vector<const char*> arguments(argv, argv + argc);
+    if (!flag.empty()) arguments.push_back(flag.c_str());
+    Config changed = keys();
+    changed.parse(static_cast<int>(arguments.size()), arguments.data());
+    return predict(changed, plan_of(changed));
+  };
+  fmt::print("{}", what_if_report(asked, config.get<std::string>(asked.key), predict_with, config.get<bool>("json")));
+}
+
 int run(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return validate(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "collective") == 0) return sim::network::collective_command(argc - 1, argv + 1);
@@ -166,6 +212,11 @@ int run(int argc, char** argv) {
   config.parse(argc, argv);
   if (answered(config)) return 0;
   if (sim::torch::is_asked_for(config)) return sim::torch::run_command(config, command_line(argc, argv)), 0;
+  if (argc > 1 && std::strcmp(argv[1], "search") == 0) return sim::planner::search_command(argc - 1, argv + 1);
+  Config config = keys();
+  config.parse(argc, argv);
+  if (answered(config)) return 0;
+  if (!config.get<std::string>("what-if").empty()) return print_what_if(config, argc, argv), 0;
   const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
   for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
   const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
@@ -173,6 +224,7 @@ int run(int argc, char** argv) {
   if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
   if (!config.get<bool>("order") && !config.get<bool>("print-plan"))
     print_prediction(config, argc, argv, plan, settings.model_source);
+    print_prediction(config, argc, argv, settings, plan);
   return 0;
 }
 

@@ -1,0 +1,78 @@
+#include "sim/planner/extended_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.hpp"
+#include "sim/planner/explain.hpp"
+#include "sim/planner/report_search.hpp"
+#include "sim/planner/run_cost.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+/// What is added to a report.
+struct Additions {
+  std::optional<Explanation> explanation;
+  std::optional<RunCost> run;
+  std::optional<Utilization> implausible;
+};
+
+std::optional<Explanation> explanation_of(const Config& config, const plan::Settings& settings, const plan::Plan& plan,
+                                          const Prediction& prediction, const Cluster* cluster) {
+  if (!config.get<bool>("explain")) return std::nullopt;
+  if (!cluster)
+    throw InputError(ExitCode::usage,
+                     "--explain takes a step on GPUs apart, but there is no machine.cluster\n  set machine.cluster");
+  return explain(settings, plan, prediction, *cluster);
+}
+
+std::optional<RunCost> cost_of(const Config& config, const plan::Settings& settings, const Prediction& prediction) {
+  const RunLength run = read_run_length(config);
+  if (run.tokens == 0) return std::nullopt;
+  return run_cost(run, prediction.step_time_s, static_cast<double>(settings.step_tokens()), settings.mesh.world_size());
+}
+
+std::optional<Utilization> implausible(const Prediction& prediction) {
+  if (!prediction.gpu) return std::nullopt;
+  const double flops = 1e12 * prediction.tflops_per_device;
+  const Utilization used{flops, flops / prediction.gpu->peak_flops_per_s};
+  return used.is_plausible() ? std::nullopt : std::optional(used);
+}
+
+std::string as_text(std::string report, const Additions& all, const plan::Settings& settings, const plan::Plan& plan) {
+  if (all.explanation) report += "\n" + explanation_text(*all.explanation, settings, plan);
+  if (all.run) report += "\n" + text_of(*all.run);
+  if (all.implausible)
+    report +=
+        fmt::format("\nwarning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
+                    100 * all.implausible->part);
+  return report;
+}
+
+std::string as_json(const std::string& report, const Additions& all) {
+  auto json = nlohmann::ordered_json::parse(report);
+  if (all.explanation) json["explanation"] = explanation_json(*all.explanation);
+  if (all.run) json["run"] = json_of(*all.run);
+  if (json.contains("gpu")) json["gpu"]["plausible"] = !all.implausible.has_value();
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+void add_report_options(Config& config) {
+  config.add("explain", false, "say where the step's time goes, and what one changed decision would do (on GPUs)");
+  config.add("what-if", "", "compare with other values of a key: --what-if=parallel.limit=2,3,unlimited");
+  add_run_options(config);
+}
+
+std::string extended(std::string report, const Config& config, const plan::Settings& settings, const plan::Plan& plan,
+                     const Prediction& prediction, const Cluster* cluster) {
+  const Additions all{explanation_of(config, settings, plan, prediction, cluster),
+                      cost_of(config, settings, prediction), implausible(prediction)};
+  return config.get<bool>("json") ? as_json(report, all) : as_text(std::move(report), all, settings, plan);
+}
+
+}  // namespace foreshard::sim::planner

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "base/config.hpp"
+#include "plan/settings.hpp"
+#include "sim/predict.hpp"
+
+namespace foreshard::sim::planner {
+
+/// Declares the options of a prediction that the planner answers: --explain, --what-if, --tokens, --gpu-hour-price.
+void add_report_options(Config& config);
+
+/// `report`, the text or JSON of a prediction, with what these options ask for; and with a warning where a GPU would do
+/// implausibly much or little. `cluster` is null where the prediction is for processor cores. Throws InputError(usage)
+/// for options that are not for this prediction.
+std::string extended(std::string report, const Config& config, const plan::Settings& settings, const plan::Plan& plan,
+                     const Prediction& prediction, const Cluster* cluster);
+
+}  // namespace foreshard::sim::planner

@@ -1,0 +1,184 @@
+#include "sim/planner/point.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+using plan::Accumulation;
+using plan::BackwardPrefetch;
+using plan::Keep;
+
+constexpr std::array<std::string_view, 6> strategies{"full_shard",   "shard_grad_op",        "no_shard",
+                                                     "hybrid_shard", "hybrid_shard_grad_op", "zero1"};
+
+std::string text(DType type) { return type == DType::f32 ? "fp32" : type == DType::bf16 ? "bf16" : "fp16"; }
+std::string text(bool value) { return value ? "true" : "false"; }
+std::string text(std::int64_t value) { return std::to_string(value); }
+std::string text(int value) { return std::to_string(value); }
+std::string limit_text(int limit) { return limit >= plan::unlimited ? "unlimited" : std::to_string(limit); }
+
+std::string text(BackwardPrefetch prefetch) {
+  if (prefetch == BackwardPrefetch::none) return "none";
+  return prefetch == BackwardPrefetch::post ? "post" : "pre";
+}
+
+std::string text(plan::Recompute::Mode mode) {
+  if (mode == plan::Recompute::Mode::none) return "none";
+  return mode == plan::Recompute::Mode::full ? "full" : "selective";
+}
+
+std::string text(Accumulation accumulation) {
+  if (accumulation == Accumulation::reduce) return "reduce";
+  return accumulation == Accumulation::no_sync ? "no_sync" : "reduce_scatter";
+}
+
+auto tied(const Point& p) {
+  return std::tie(p.gpus, p.strategy, p.shard_degree, p.reshard, p.prefetch, p.prefetch_depth, p.forward_prefetch,
+                  p.limit, p.reduce_limit, p.recompute, p.recompute_every, p.local_batch, p.micro_batches,
+                  p.accumulation, p.parameters, p.reduction, p.offload.parameters, p.offload.gradients,
+                  p.offload.optimizer);
+}
+
+}  // namespace
+
+std::string_view name_of(Strategy strategy) { return strategies[static_cast<std::size_t>(strategy)]; }
+
+Strategy strategy_of(std::string_view name) {
+  const auto found = std::ranges::find(strategies, name);
+  if (found != strategies.end()) return static_cast<Strategy>(found - strategies.begin());
+  throw InputError(ExitCode::usage,
+                   fmt::format("strategy {}: unknown; expected one of {}.{}", name, fmt::join(strategies, ", "),
+                               did_you_mean(name, std::span<const std::string_view>(strategies))));
+}
+
+bool is_hybrid(Strategy strategy) {
+  return strategy == Strategy::hybrid_shard || strategy == Strategy::hybrid_shard_grad_op;
+}
+
+Keep keep_of(Strategy strategy) {
+  if (strategy == Strategy::zero1) return Keep::step;
+  const bool until_backward = strategy == Strategy::shard_grad_op || strategy == Strategy::hybrid_shard_grad_op;
+  return until_backward ? Keep::micro_batch : Keep::visit;
+}
+
+plan::Mesh mesh_of(const Point& p) {
+  const int inner = p.reshard > 0 ? p.reshard : p.shard_degree;
+  return {p.gpus / p.shard_degree, p.shard_degree / inner, inner};
+}
+
+plan::Settings settings_of(const plan::Settings& base, const Point& p) {
+  plan::Settings settings = base;
+  settings.batch.batch = p.local_batch;
+  settings.mesh = mesh_of(p);
+  plan::ScheduleOptions& s = settings.schedule;
+  s.keep = keep_of(p.strategy);
+  s.accumulation = p.strategy == Strategy::zero1 ? Accumulation::no_sync : p.accumulation;
+  s.prefetch = p.prefetch;
+  s.prefetch_depth = p.prefetch_depth;
+  s.forward_prefetch = p.forward_prefetch;
+  s.gather_limit = p.limit;
+  s.reduce_limit = p.reduce_limit;
+  s.micro_batches = p.micro_batches;
+  s.recompute.mode = p.recompute;
+  s.recompute.every = p.recompute_every;
+  s.offload = p.offload;
+  s.precision.parameters = p.parameters;
+  s.precision.reduction = p.reduction;
+  return settings;
+}
+
+namespace {
+
+Strategy strategy_of(const plan::Mesh& mesh, Keep keep) {
+  const bool hybrid = mesh.replicas > 1;
+  if (mesh.shard_degree() == 1 && hybrid) return Strategy::no_shard;
+  if (keep == Keep::step) return Strategy::zero1;
+  if (keep == Keep::micro_batch) return hybrid ? Strategy::hybrid_shard_grad_op : Strategy::shard_grad_op;
+  return hybrid ? Strategy::hybrid_shard : Strategy::full_shard;
+}
+
+}  // namespace
+
+Point point_of(const plan::Settings& settings) {
+  const plan::ScheduleOptions& s = settings.schedule;
+  const plan::Mesh& mesh = settings.mesh;
+  return {.gpus = mesh.world_size(),
+          .strategy = strategy_of(mesh, s.keep),
+          .shard_degree = mesh.shard_degree(),
+          .reshard = mesh.outer > 1 ? mesh.inner : 0,
+          .prefetch = s.prefetch,
+          .prefetch_depth = s.prefetch_depth,
+          .forward_prefetch = s.forward_prefetch,
+          .limit = s.gather_limit,
+          .reduce_limit = s.reduce_limit,
+          .recompute = s.recompute.mode,
+          .recompute_every = s.recompute.every,
+          .local_batch = settings.batch.batch,
+          .micro_batches = s.micro_batches,
+          .accumulation = s.accumulation,
+          .parameters = s.precision.parameters.value_or(DType::f32),
+          .reduction = s.precision.reduction.value_or(DType::f32),
+          .offload = s.offload};
+}
+
+KeyValues keys_of(const Point& p) {
+  return {{"parallel.world_size", text(p.gpus)},
+          {"parallel.strategy", std::string(name_of(p.strategy))},
+          {"parallel.shard_degree", is_hybrid(p.strategy) ? text(p.shard_degree) : "-1"},
+          {"parallel.reshard_after_forward", p.reshard > 0 ? text(p.reshard) : "default"},
+          {"train.local_batch_size", text(p.local_batch)},
+          {"train.global_batch_size", text(p.local_batch * p.micro_batches * p.gpus)},
+          {"parallel.accumulation", text(p.accumulation)},
+          {"activation_checkpoint.mode", text(p.recompute)},
+          {"activation_checkpoint.every", text(p.recompute_every)},
+          {"precision.param", text(p.parameters)},
+          {"precision.reduce", text(p.reduction)},
+          {"offload.parameters", text(p.offload.parameters)},
+          {"offload.gradients", text(p.offload.gradients)},
+          {"offload.optimizer", text(p.offload.optimizer)},
+          {"parallel.prefetch", text(p.prefetch)},
+          {"parallel.prefetch_depth", text(p.prefetch_depth)},
+          {"parallel.forward_prefetch", text(p.forward_prefetch)},
+          {"parallel.limit", limit_text(p.limit)},
+          {"parallel.reduce_limit", limit_text(p.reduce_limit)}};
+}
+
+std::vector<std::string> flags_of(const Point& point, const Config& config) {
+  std::vector<std::string> flags;
+  for (const auto& [key, value] : keys_of(point))
+    if (!config.has(key) || config.get<std::string>(key) != value) flags.push_back(fmt::format("--{}={}", key, value));
+  return flags;
+}
+
+bool is_kept_alike(const plan::ScheduleOptions& options) {
+  return options.wrap.overrides.empty() && options.keep_of_unit.empty() && options.gather_limit_bytes == INT64_MAX;
+}
+
+Point canonical(Point p) {
+  const bool transient = keep_of(p.strategy) == Keep::visit;
+  if (transient) {
+    if (p.prefetch == BackwardPrefetch::pre) p.prefetch_depth = std::min(p.prefetch_depth, p.limit - 1);
+    p.forward_prefetch = std::min(p.forward_prefetch, p.limit - 1);
+  }
+  if (p.prefetch == BackwardPrefetch::pre && p.prefetch_depth == 0) p.prefetch = BackwardPrefetch::post;
+  if (!transient) p.prefetch = BackwardPrefetch::pre;
+  if (!transient || p.prefetch != BackwardPrefetch::pre) p.prefetch_depth = 1;
+  const int ahead = std::max(p.prefetch == BackwardPrefetch::pre ? p.prefetch_depth : 0, p.forward_prefetch);
+  p.limit = transient ? std::max(2, ahead + 1) : 2;
+  if (p.recompute == plan::Recompute::Mode::none) p.recompute_every = 1;
+  if (p.micro_batches == 1 && p.accumulation == Accumulation::no_sync) p.accumulation = Accumulation::reduce;
+  return p;
+}
+
+bool operator==(const Point& a, const Point& b) { return tied(a) == tied(b); }
+bool operator<(const Point& a, const Point& b) { return tied(a) < tied(b); }
+
+}  // namespace foreshard::sim::planner

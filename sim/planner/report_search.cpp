@@ -1,0 +1,154 @@
+#include "sim/planner/report_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.hpp"
+#include "model/model.hpp"
+#include "sim/gpu_rates.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+double peak_flops(const Cluster& cluster, const Point& point) {
+  return size_bytes(point.parameters) == 2 ? rates_of(cluster.device).half_flops : cluster.device.fp32_flops.value;
+}
+
+std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
+
+double step_tokens(const plan::Settings& base) { return static_cast<double>(base.step_tokens()); }
+
+std::string header(const SearchResult& result, const SearchSubject& subject) {
+  const Space& space = subject.space;
+  return fmt::format("{} combinations, {} different plans, each of {} sequences of {} tokens a step, on {} ({} each)\n",
+                     count_text(space.combinations), count(result.candidates.size()),
+                     count_text(subject.base.global_batch()), count_text(subject.base.batch.seq), subject.cluster.name,
+                     bytes_text(std::llround(subject.cluster.device.memory_bytes.value)));
+}
+
+std::string fates(const SearchResult& result, const SearchSubject& subject) {
+  const auto line = [&](Fate fate, std::string_view what) {
+    return result.count(fate) > 0 ? fmt::format("  {:>10}  {}\n", count(result.count(fate)), what) : "";
+  };
+  std::string text =
+      line(Fate::cannot_fit, "cannot fit, by a bound on their memory") +
+      line(Fate::cannot_be_best, fmt::format("cannot be better than a simulated plan by more than {:.3g} %, by bounds "
+                                             "on time and memory",
+                                             100 * subject.tolerance)) +
+      line(Fate::too_large, "simulated, do not fit") + line(Fate::simulated, "simulated, fit");
+  for (const std::string& value : subject.space.left_out) text += fmt::format("  left out    {}\n", value);
+  const double bounds = static_cast<double>(result.candidates.size()) / std::max(1e-9, result.bound_s);
+  const std::size_t simulated = result.count(Fate::simulated) + result.count(Fate::too_large);
+  return text + fmt::format("  {:.1f} s on {} threads: {:.0f} bounds and {:.0f} simulations a second\n\n",
+                            result.bound_s + result.simulate_s, subject.threads, bounds,
+                            static_cast<double>(simulated) / std::max(1e-9, result.simulate_s));
+}
+
+std::string best(const Candidate& candidate, const SearchSubject& subject) {
+  const Utilization used = utilization_of(subject.base, subject.cluster, candidate.point, candidate.found.step_s);
+  const auto memory = std::llround(subject.cluster.device.memory_bytes.value);
+  std::string text =
+      fmt::format("best: step {}, {} tokens/s, {:.1f} TFLOP/s a GPU ({:.1f} % of peak, palm), {} of {} a GPU{}\n  {}\n",
+                  duration_text(candidate.found.step_s),
+                  count_text(std::llround(step_tokens(subject.base) / candidate.found.step_s)), used.flops_per_s / 1e12,
+                  100 * used.part, bytes_text(candidate.found.memory_bytes), bytes_text(memory),
+                  candidate.found.host_memory_bytes > 0
+                      ? fmt::format(", {} of host memory a rank", bytes_text(candidate.found.host_memory_bytes))
+                      : "",
+                  command_of(candidate.point, subject.config));
+  if (!used.is_plausible())
+    text +=
+        fmt::format("  warning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
+                    100 * used.part);
+  if (subject.run.tokens > 0)
+    text +=
+        "  " + text_of(run_cost(subject.run, candidate.found.step_s, step_tokens(subject.base), candidate.point.gpus));
+  return text + "\n";
+}
+
+std::string row(const Candidate& candidate, const SearchSubject& subject, const std::vector<std::string>& common) {
+  const Utilization used = utilization_of(subject.base, subject.cluster, candidate.point, candidate.found.step_s);
+  std::string text = fmt::format("  {:>10}{:>11}{:>7}{:>7.1f}", duration_text(candidate.found.step_s),
+                                 bytes_text(candidate.found.memory_bytes), candidate.point.gpus, 100 * used.part);
+  if (subject.run.tokens > 0)
+    text += fmt::format(
+        "{:>8.2f}",
+        run_cost(subject.run, candidate.found.step_s, step_tokens(subject.base), candidate.point.gpus).days());
+  text += " ";
+  for (const std::string& flag : flags_of(candidate.point, subject.config))
+    if (std::ranges::find(common, flag) == common.end()) text += " " + flag;
+  return text + "\n";
+}
+
+/// The flags that all of these plans need.
+std::vector<std::string> common_flags(const SearchResult& result, const SearchSubject& subject,
+                                      const std::vector<std::size_t>& plans) {
+  std::vector<std::string> common = flags_of(result.candidates[plans.front()].point, subject.config);
+  for (const std::size_t index : plans) {
+    const auto flags = flags_of(result.candidates[index].point, subject.config);
+    std::erase_if(common, [&](const std::string& flag) { return std::ranges::find(flags, flag) == flags.end(); });
+  }
+  return common;
+}
+
+/// The fastest, the smallest, and others evenly between them.
+std::vector<std::size_t> shown(const std::vector<std::size_t>& pareto, std::size_t rows) {
+  if (pareto.size() <= rows || rows < 2) return pareto;
+  std::vector<std::size_t> some;
+  for (std::size_t i = 0; i < rows; ++i) some.push_back(pareto[i * (pareto.size() - 1) / (rows - 1)]);
+  return some;
+}
+
+std::string pareto(const SearchResult& result, const SearchSubject& subject) {
+  const auto some = shown(result.pareto, static_cast<std::size_t>(std::max(1, subject.rows)));
+  std::string text =
+      fmt::format("no other plan is as good in step time, memory and GPUs: {} plans{}\n", count(result.pareto.size()),
+                  some.size() < result.pareto.size() ? fmt::format(", {} of them shown", some.size()) : "");
+  const auto common = common_flags(result, subject, some);
+  if (!common.empty()) text += fmt::format("  all with {}\n", fmt::join(common, " "));
+  text += fmt::format("  {:>10}{:>11}{:>7}{:>7}{}  and\n", "step", "memory", "GPUs", "MFU %",
+                      subject.run.tokens > 0 ? fmt::format("{:>8}", "days") : "");
+  for (const std::size_t index : some) text += row(result.candidates[index], subject, common);
+  return text;
+}
+
+}  // namespace
+
+std::string command_of(const Point& point, const Config& config) {
+  const auto flags = flags_of(point, config);
+  return flags.empty() ? "(as it is)" : fmt::format("{}", fmt::join(flags, " "));
+}
+
+Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s) {
+  const std::int64_t parameters = model::build(base.model, {1, 1}).parameter_count();
+  const double flops = model::model_flops_per_token(base.model, parameters, base.batch.seq) * step_tokens(base);
+  const double per_gpu = flops / step_s / point.gpus;
+  return {per_gpu, per_gpu / peak_flops(cluster, point)};
+}
+
+std::string reason_of(const SearchResult& result, const Candidate& candidate, std::int64_t device_bytes) {
+  switch (candidate.fate) {
+    case Fate::simulated:
+      return "fits";
+    case Fate::too_large:
+      return fmt::format("needs {} of {}", bytes_text(candidate.found.memory_bytes), bytes_text(device_bytes));
+    case Fate::cannot_fit:
+      return fmt::format("needs at least {} of {}", bytes_text(candidate.bound.memory_bytes), bytes_text(device_bytes));
+    case Fate::cannot_be_best:
+      break;
+  }
+  const Candidate& other = result.candidates[candidate.by];
+  return fmt::format("at least {} and {}; plan {} has {} and {}", duration_text(candidate.bound.seconds),
+                     bytes_text(candidate.bound.memory_bytes), candidate.by, duration_text(other.found.step_s),
+                     bytes_text(other.found.memory_bytes));
+}
+
+std::string search_text(const SearchResult& result, const SearchSubject& subject) {
+  std::string text = header(result, subject) + fates(result, subject);
+  if (const Candidate* fastest = result.best()) text += best(*fastest, subject) + pareto(result, subject);
+  return text;
+}
+
+}  // namespace foreshard::sim::planner

@@ -1,0 +1,44 @@
+#pragma once
+#include <string>
+
+#include "sim/planner/run_cost.hpp"
+#include "sim/planner/search.hpp"
+
+namespace foreshard::sim::planner {
+
+/// What a search was made for.
+struct SearchSubject {
+  const Config& config;
+  const plan::Settings& base;
+  const Cluster& cluster;
+  const Space& space;
+  RunLength run;
+  int threads = 1;
+  double tolerance = 0;
+  int rows = 20;  ///< of the Pareto set, in text
+};
+
+/// The flags that a user adds for a point, in one line.
+std::string command_of(const Point& point, const Config& config);
+
+/// For people: how many plans were left out and why, the best, the Pareto set; each plan as the keys that make it.
+std::string search_text(const SearchResult& result, const SearchSubject& subject);
+
+/// One JSON object with the same; numbers of rejected plans by reason.
+std::string search_json(const SearchResult& result, const SearchSubject& subject);
+
+/// A line for each plan of the space: its fate, the reason in words, bounds, what simulation found, and its keys.
+std::string search_csv(const SearchResult& result, const SearchSubject& subject);
+
+/// A plan's useful work: palm's count of FLOPs (flop_conventions.hpp) in a step of one GPU, and as a part of its peak.
+struct Utilization {
+  double flops_per_s = 0, part = 0;
+  /// Under 5 % or over 75 % of the peak: no run that anyone published reached that, so some input is probably wrong.
+  bool is_plausible() const { return part >= 0.05 && part <= 0.75; }
+};
+Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s);
+
+/// Why a plan is not among the results.
+std::string reason_of(const SearchResult& result, const Candidate& candidate, std::int64_t device_bytes);
+
+}  // namespace foreshard::sim::planner

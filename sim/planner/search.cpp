@@ -1,0 +1,118 @@
+#include "sim/planner/search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "sim/planner/front.hpp"
+#include "sim/planner/worker_pool.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+constexpr std::size_t round_size = 64, bound_grain = 256;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Search {
+ public:
+  Search(std::vector<Point> points, const SearchOptions& options, const MakeEvaluator& make_evaluator)
+      : options_(options), workers_(options.threads, make_evaluator) {
+    for (Point& point : points) result_.candidates.push_back({.point = std::move(point)});
+  }
+
+  SearchResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    bound();
+    result_.bound_s = seconds_since(start);
+    const std::vector<std::size_t> order = possible();
+    for (std::size_t next = 0; next < order.size();) simulate(round(order, next));
+    result_.simulate_s = seconds_since(start) - result_.bound_s;
+    result_.pareto = front_.members();
+    return std::move(result_);
+  }
+
+ private:
+  void bound() {
+    workers_.for_each(result_.candidates.size(), bound_grain, [&](Evaluator& evaluator, std::size_t i) {
+      result_.candidates[i].bound = evaluator.bound(result_.candidates[i].point);
+    });
+  }
+
+  /// Those that may fit, the most promising first.
+  std::vector<std::size_t> possible() {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < result_.candidates.size(); ++i) {
+      const bool fits = result_.candidates[i].bound.memory_bytes <= options_.memory_bytes;
+      if (fits) order.push_back(i);
+      if (!fits) result_.candidates[i].fate = Fate::cannot_fit;
+    }
+    std::ranges::sort(order, {}, [&](std::size_t i) {
+      const Bound& bound = result_.candidates[i].bound;
+      return std::tuple(bound.seconds, bound.memory_bytes, i);
+    });
+    return order;
+  }
+
+  /// The next of `order` that may be better than what is known; `next` moves behind them.
+  std::vector<std::size_t> round(const std::vector<std::size_t>& order, std::size_t& next) {
+    std::vector<std::size_t> taken;
+    for (; next < order.size() && taken.size() < round_size; ++next) {
+      Candidate& candidate = result_.candidates[order[next]];
+      const Cost least{candidate.bound.seconds, candidate.bound.memory_bytes, candidate.point.gpus};
+      if (const auto by = front_.as_good_as(least, 1 - options_.tolerance))
+        candidate.fate = Fate::cannot_be_best, candidate.by = *by;
+      else
+        taken.push_back(order[next]);
+    }
+    return taken;
+  }
+
+  void simulate(const std::vector<std::size_t>& taken) {
+    workers_.for_each(taken.size(), 1, [&](Evaluator& evaluator, std::size_t i) {
+      Candidate& candidate = result_.candidates[taken[i]];
+      candidate.found = evaluator.evaluate(candidate.point);
+    });
+    for (const std::size_t index : taken) {
+      Candidate& candidate = result_.candidates[index];
+      candidate.fate = candidate.found.memory_bytes <= options_.memory_bytes ? Fate::simulated : Fate::too_large;
+      if (candidate.fate == Fate::simulated)
+        front_.add({candidate.found.step_s, candidate.found.memory_bytes, candidate.point.gpus}, index);
+    }
+  }
+
+  const SearchOptions& options_;
+  WorkerPool workers_;
+  SearchResult result_;
+  Front front_;
+};
+
+std::int64_t needed_bytes(const Candidate& candidate) {
+  return candidate.is_simulated() ? candidate.found.memory_bytes : candidate.bound.memory_bytes;
+}
+
+}  // namespace
+
+std::size_t SearchResult::count(Fate fate) const {
+  return static_cast<std::size_t>(std::ranges::count(candidates, fate, &Candidate::fate));
+}
+
+const Candidate* SearchResult::nearest_miss() const {
+  const Candidate* nearest = nullptr;
+  for (const Candidate& candidate : candidates) {
+    const bool misses = candidate.fate == Fate::cannot_fit || candidate.fate == Fate::too_large;
+    if (misses && (!nearest || needed_bytes(candidate) < needed_bytes(*nearest))) nearest = &candidate;
+  }
+  return nearest;
+}
+
+SearchResult search(std::vector<Point> points, const SearchOptions& options, const MakeEvaluator& make_evaluator) {
+  FORESHARD_EXPECT(options.threads >= 1, "a search has a thread");
+  return Search(std::move(points), options, make_evaluator).run();
+}
+
+}  // namespace foreshard::sim::planner

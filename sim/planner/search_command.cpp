@@ -1,0 +1,135 @@
+#include "sim/planner/search_command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/run_main.hpp"
+#include "base/units.hpp"
+#include "sim/planner/remedies.hpp"
+#include "sim/planner/report_search.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+Config keys() {
+  Config config("foreshard-plan search",
+                "Finds the best plans for a model on a cluster of GPUs, for a given global batch.");
+  config.example(
+      "foreshard-plan search --model.preset=llama3-70b --parallel.world_size=512 --machine.cluster=aws-p5 "
+      "--train.global_batch_size=1024");
+  config.example(
+      "foreshard-plan search --model.preset=llama3-8b --search.gpus=64,128,256 --machine.cluster=dgx-h100 "
+      "--train.global_batch_size=512 --search.precision=bf16 --tokens=15T");
+  plan::add_plan_keys(config);
+  config.add("parallel.world_size", 1, "GPUs of the run", {.min = 1, .max = 1 << 24});
+  config.add("machine.cluster", "", "the cluster: its name in the catalogue, or a JSON file of that form");
+  config.add("runtime.profile", "foreshard-cuda", "whose runtime", {.choices = {"foreshard-cuda"}});
+  add_space_keys(config);
+  config.add("search.threads", 0, "threads; 0 = one for each core", {.min = 0, .max = 1024});
+  config.add("search.tolerance", 0.005,
+             "plans that can be better than a simulated one by no more than this part are not simulated",
+             {.min = 0, .max = 0.5});
+  config.add("search.rows", 20, "plans of the Pareto set that are shown", {.min = 1});
+  config.add("search.all_plans", "", "write what became of every plan into this CSV file");
+  config.ignore({"machine.", "data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
+                 "validation.", "comm.", "checkpoint.", "engine."});
+  config.add("json", false, "print one JSON object");
+  add_run_options(config);
+  return config;
+}
+
+Cluster cluster_of(const Config& config) {
+  const auto name = config.get<std::string>("machine.cluster");
+  if (name.empty())
+    throw InputError(
+        ExitCode::usage,
+        "machine.cluster is not set: a search needs to know the GPUs and what connects them\n  set it to a "
+        "name of the catalogue, such as aws-p5 or dgx-a100, or to a file");
+  return read_cluster(name);
+}
+
+/// The plan's settings for all that a search does not decide.
+plan::Settings settings_of(const Config& config) {
+  if (config.get<std::int64_t>("train.global_batch_size") == 0)
+    throw InputError(ExitCode::usage,
+                     "train.global_batch_size is not set: plans are compared for one global batch\n  set it to the "
+                     "sequences of a step on all GPUs");
+  plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
+  settings.schedule.left_out = settings.partial.kinds().front();
+  return settings;
+}
+
+int threads_of(const Config& config) {
+  const int asked = config.get<int>("search.threads");
+  return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+/// Leaves out numbers of GPUs that the cluster does not have.
+void fit_to_cluster(Axes& axes, const Cluster& cluster, Space& space) {
+  if (cluster.gpus == 0) return;
+  std::erase_if(axes.gpus, [&](int gpus) {
+    if (gpus <= cluster.gpus) return false;
+    space.left_out.push_back(fmt::format("{} GPUs: {} has {}", gpus, cluster.name, cluster.gpus));
+    return true;
+  });
+}
+
+Space read_space(const Config& config, const plan::Settings& base, const Cluster& cluster) {
+  Space refused;
+  Axes axes = read_axes(config, base, cluster.gpus_per_node);
+  fit_to_cluster(axes, cluster, refused);
+  Space space = space_of(axes, base.global_batch(), is_kept_alike(base.schedule));
+  space.left_out.insert(space.left_out.begin(), refused.left_out.begin(), refused.left_out.end());
+  if (!space.points.empty()) return space;
+  throw InputError(ExitCode::usage,
+                   fmt::format("no combination of the values to search is a plan\n  {}",
+                               space.left_out.empty() ? "search.* values and the keys that were set exclude each other"
+                                                      : fmt::format("{}", fmt::join(space.left_out, "\n  "))));
+}
+
+void write_all_plans(const SearchResult& result, const SearchSubject& subject) {
+  const auto path = subject.config.get<std::string>("search.all_plans");
+  if (path.empty()) return;
+  std::ofstream file(path);
+  if (!(file << search_csv(result, subject)).flush())
+    throw InputError(ExitCode::bad_input,
+                     fmt::format("{}: cannot be written\n  set search.all_plans to another path", path));
+}
+
+}  // namespace
+
+void expect_room(const Cluster& cluster, int gpus) {
+  if (cluster.gpus > 0 && gpus > cluster.gpus)
+    throw InputError(ExitCode::usage, fmt::format("parallel.world_size = {}, but {} has {} GPUs\n  expected: at most "
+                                                  "that many, or another machine.cluster",
+                                                  gpus, cluster.name, cluster.gpus));
+}
+
+int search_command(int argc, const char* const* argv) {
+  Config config = keys();
+  config.parse(argc, argv);
+  if (answered(config)) return 0;
+  const Cluster cluster = cluster_of(config);
+  const plan::Settings base = settings_of(config);
+  const RunLength run = read_run_length(config);
+  const Space space = read_space(config, base, cluster);
+  TrainingGraphs graphs(base);
+  const MakeEvaluator make = [&] { return std::make_unique<OwnRuntime>(base, cluster, graphs); };
+  const SearchOptions options{.memory_bytes = std::llround(cluster.device.memory_bytes.value),
+                              .threads = threads_of(config),
+                              .tolerance = config.get<double>("search.tolerance")};
+  const SearchResult result = search(space.points, options, make);
+  const SearchSubject subject{
+      config, base, cluster, space, run, options.threads, options.tolerance, config.get<int>("search.rows")};
+  write_all_plans(result, subject);
+  fmt::print("{}", config.get<bool>("json") ? search_json(result, subject) : search_text(result, subject));
+  if (!result.best()) throw nothing_fits(result, subject, *make());
+  return 0;
+}
+
+}  // namespace foreshard::sim::planner

@@ -1,0 +1,152 @@
+#include "sim/planner/bound.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "plan/build.hpp"
+#include "sim/planner/evaluator.hpp"
+#include "sim/predict.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+using model::GptConfig;
+using model::LlamaConfig;
+
+/// Any plan a search may look at, of a small model.
+class Random {
+ public:
+  explicit Random(unsigned seed) : random_(seed) {}
+  int pick(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
+  template <class T>
+  T of(std::initializer_list<T> values) {
+    return *(values.begin() + pick(0, static_cast<int>(values.size()) - 1));
+  }
+
+  model::Config model() {
+    const int heads = pick(1, 3), layers = pick(1, 5);
+    if (pick(0, 1) == 0)
+      return GptConfig{.layers = layers,
+                       .width = 8 * heads,
+                       .heads = heads,
+                       .vocab_size = pick(2, 300),
+                       .max_seq_len = 64,
+                       .tied_head = pick(0, 1) == 1};
+    return LlamaConfig{.layers = layers,
+                       .width = 16 * heads,
+                       .heads = heads,
+                       .vocab_size = pick(2, 300),
+                       .max_seq_len = 64,
+                       .ffn_width = 8 * pick(1, 9),
+                       .tied_head = pick(0, 1) == 1};
+  }
+
+  Point point() {
+    Point p{.gpus = of({1, 2, 4, 16, 48}), .strategy = static_cast<Strategy>(pick(0, 5))};
+    p.shard_degree = is_hybrid(p.strategy) ? (p.gpus > 2 ? p.gpus / 2 : p.gpus) : p.gpus;
+    if (p.strategy == Strategy::no_shard) p.shard_degree = 1;
+    if (keep_of(p.strategy) == plan::Keep::visit && p.shard_degree % 2 == 0 && p.shard_degree > 2 && pick(0, 1) == 0)
+      p.reshard = 2;
+    p.prefetch = static_cast<plan::BackwardPrefetch>(pick(0, 2));
+    p.prefetch_depth = pick(0, 3), p.forward_prefetch = pick(0, 3);
+    p.limit = pick(0, 3) == 0 ? plan::unlimited : pick(1, 4);
+    p.reduce_limit = pick(1, 3);
+    p.recompute = static_cast<plan::Recompute::Mode>(pick(0, 2));
+    p.recompute_every = pick(1, 2);
+    p.local_batch = pick(1, 3), p.micro_batches = pick(1, 8);
+    p.accumulation = static_cast<plan::Accumulation>(pick(0, is_hybrid(p.strategy) ? 2 : 0));
+    if (pick(0, 3) == 0) p.accumulation = plan::Accumulation::no_sync;
+    p.parameters = of({DType::f32, DType::bf16});
+    p.reduction = pick(0, 1) == 0 ? DType::f32 : p.parameters;
+    if (pick(0, 2) == 0) p.offload = {pick(0, 1) == 0, pick(0, 1) == 0, pick(0, 1) == 0};
+    return p;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+plan::Settings settings(model::Config model, std::int64_t seq) {
+  plan::Settings base{.model = std::move(model), .batch = {1, seq}, .mesh = {}, .schedule = {}, .partial = {}};
+  return base;
+}
+
+std::string command(const Point& point) {
+  std::string text;
+  for (const auto& [key, value] : keys_of(point)) text += key + "=" + value + " ";
+  return text;
+}
+
+class RandomPoints : public testing::TestWithParam<unsigned> {};
+
+TEST_P(RandomPoints, ABoundIsNoMoreThanThePlanHas) {
+  const Cluster cluster = read_cluster("aws-p5");
+  Random random(GetParam());
+  const plan::Settings base = settings(random.model(), random.pick(3, 64));
+  Bounds bounds(base, cluster);
+  TrainingGraphs graphs(base);
+  OwnRuntime runtime(base, cluster, graphs);
+  for (int i = 0; i < 12; ++i) {
+    const Point point = random.point();
+    const Bound bound = bounds.of(point);
+    const Evaluation plan = runtime.evaluate(point);
+    EXPECT_LE(bound.memory_bytes, plan.memory_bytes) << command(point);
+    EXPECT_LE(bound.seconds, plan.step_s * (1 + 1e-4)) << command(point);
+  }
+}
+
+TEST_P(RandomPoints, AnEvaluationIsThePredictionOfTheWholePlan) {
+  const Cluster cluster = read_cluster("dgx-a100");
+  Random random(1000 + GetParam());
+  const plan::Settings base = settings(random.model(), random.pick(3, 64));
+  TrainingGraphs graphs(base);
+  OwnRuntime runtime(base, cluster, graphs);
+  const Point point = random.point();
+  const plan::Settings own = settings_of(base, point);
+  const Prediction whole =
+      predict_on_gpus(plan::build_plan(model::build(own.model, own.batch), own.mesh, own.schedule), cluster);
+  const Evaluation evaluation = runtime.evaluate(point);
+  EXPECT_EQ(evaluation.step_s, whole.step_time_s) << command(point);
+  EXPECT_EQ(evaluation.memory_bytes, whole.arena_bytes + whole.process_base_bytes) << command(point);
+}
+
+TEST_P(RandomPoints, CanonicalPointsAreEqualPlans) {
+  Random random(2000 + GetParam());
+  const plan::Settings base = settings(random.model(), 8);
+  const auto plan_of = [&](const Point& point) {
+    const plan::Settings own = settings_of(base, point);
+    return plan::build_plan(model::build(own.model, own.batch), own.mesh, own.schedule);
+  };
+  const Point point = random.point();
+  EXPECT_EQ(plan::hash_of(plan_of(point)), plan::hash_of(plan_of(canonical(point)))) << command(point);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPoints, testing::Range(0U, 150U));
+
+/// Where blocks are large, so that alignment and the small ops around them do not count.
+TEST(Bound, IsNearThePlanOfALargeModel) {
+  const Cluster cluster = read_cluster("aws-p5");
+  const plan::Settings base = settings(model::preset("llama3-8b"), 4096);
+  Bounds bounds(base, cluster);
+  TrainingGraphs graphs(base);
+  OwnRuntime runtime(base, cluster, graphs);
+  for (const Strategy strategy : {Strategy::full_shard, Strategy::shard_grad_op})
+    for (const auto mode : {plan::Recompute::Mode::none, plan::Recompute::Mode::full})
+      for (const int micro_batches : {1, 4}) {
+        const Point point{.gpus = 64,
+                          .strategy = strategy,
+                          .shard_degree = 64,
+                          .recompute = mode,
+                          .micro_batches = micro_batches,
+                          .parameters = DType::bf16};
+        const Bound bound = bounds.of(point);
+        const Evaluation plan = runtime.evaluate(point);
+        EXPECT_GT(static_cast<double>(bound.memory_bytes), 0.93 * static_cast<double>(plan.memory_bytes))
+            << command(point);
+        EXPECT_GT(bound.seconds, 0.6 * plan.step_s) << command(point);
+      }
+}
+
+}  // namespace
+}  // namespace foreshard::sim::planner

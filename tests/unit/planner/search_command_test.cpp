@@ -1,0 +1,133 @@
+#include "sim/planner/search_command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "plan/build.hpp"
+#include "plan/settings.hpp"
+#include "sim/predict.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+const std::vector<std::string> small{"search",
+                                     "--model.preset=byte-medium",
+                                     "--train.seq_len=128",
+                                     "--parallel.world_size=16",
+                                     "--machine.cluster=dgx-a100",
+                                     "--train.global_batch_size=32",
+                                     "--search.offload=none",
+                                     "--search.threads=2"};
+
+struct Outcome {
+  int code = 0;
+  std::string printed, error;
+};
+
+Outcome run(std::vector<std::string> flags, std::vector<std::string> more = {}) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  std::vector<const char*> argv;
+  for (const std::string& flag : flags) argv.push_back(flag.c_str());
+  testing::internal::CaptureStdout();
+  Outcome outcome;
+  try {
+    outcome.code = search_command(static_cast<int>(argv.size()), argv.data());
+  } catch (const InputError& error) {
+    outcome.code = static_cast<int>(error.code());
+    outcome.error = error.what();
+  }
+  outcome.printed = testing::internal::GetCapturedStdout();
+  return outcome;
+}
+
+plan::Settings settings_from(const nlohmann::json& keys) {
+  Config config("test");
+  plan::add_plan_keys(config);
+  config.add("parallel.world_size", 1, "");
+  std::vector<std::string> flags{"test", "--model.preset=byte-medium", "--train.seq_len=128"};
+  for (const auto& [key, value] : keys.items()) flags.push_back("--" + key + "=" + value.get<std::string>());
+  std::vector<const char*> argv;
+  for (const std::string& flag : flags) argv.push_back(flag.c_str());
+  config.parse(static_cast<int>(argv.size()), argv.data());
+  return plan::read_settings(config, config.get<int>("parallel.world_size"));
+}
+
+/// The keys of the best plan, given to `foreshard-plan`, predict what the search found.
+TEST(SearchCommand, ItsKeysPredictWhatItFound) {
+  const Outcome outcome = run(small, {"--json", "--tokens=1B"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto json = nlohmann::json::parse(outcome.printed);
+  ASSERT_FALSE(json["pareto"].empty());
+  for (const auto& found : json["pareto"]) {
+    const plan::Settings settings = settings_from(found["keys"]);
+    const Prediction prediction = predict_on_gpus(
+        plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule),
+        read_cluster("dgx-a100"));
+    EXPECT_EQ(prediction.step_time_s, found["step_time_s"]) << found["command"];
+    EXPECT_EQ(prediction.arena_bytes + prediction.process_base_bytes, found["memory_bytes"]);
+    EXPECT_NEAR(prediction.tflops_per_device, found["tflops_per_device"].get<double>(), 1e-6);
+  }
+  EXPECT_EQ(json["best"]["run"]["steps"], std::ceil(1e9 / (32 * 128)));
+}
+
+TEST(SearchCommand, SaysWhatBecameOfEveryPlan) {
+  const auto path = std::filesystem::temp_directory_path() / "foreshard_search_all_plans.csv";
+  const Outcome outcome = run(small, {"--json", "--search.all_plans=" + path.string()});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  std::ifstream file(path);
+  std::int64_t lines = 0;
+  for (std::string line; std::getline(file, line);) ++lines;
+  std::filesystem::remove(path);
+  EXPECT_EQ(lines - 1, nlohmann::json::parse(outcome.printed)["plans"].get<std::int64_t>());
+}
+
+TEST(SearchCommand, PrintsTheSameOnAnyNumberOfThreads) {
+  EXPECT_EQ(run(small, {"--json"}).printed, run(small, {"--json", "--search.threads=3"}).printed);
+}
+
+TEST(SearchCommand, WhereNothingFitsSaysWhatWould) {
+  const Outcome outcome = run(
+      {"search", "--model.preset=llama3-8b", "--parallel.world_size=8", "--machine.cluster=dgx-a100",
+       "--train.global_batch_size=16", "--train.local_batch_size=2", "--train.seq_len=4096", "--search.recompute=none",
+       "--search.offload=none", "--search.precision=fp32", "--search.strategy=no_shard", "--search.threads=1"});
+  EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::infeasible));
+  EXPECT_THAT(outcome.error, testing::HasSubstr("the one that lacks least needs at least"));
+  EXPECT_THAT(outcome.error, testing::HasSubstr("it fits with"));
+  EXPECT_THAT(outcome.error, testing::HasSubstr("parallel.strategy=full_shard"));
+}
+
+TEST(SearchCommand, RefusesWhatIsNoSpace) {
+  EXPECT_THAT(run({"search", "--machine.cluster=dgx-a100"}).error,
+              testing::HasSubstr("train.global_batch_size is not set"));
+  EXPECT_THAT(run({"search", "--train.global_batch_size=8"}).error, testing::HasSubstr("machine.cluster is not set"));
+  const Outcome odd =
+      run({"search", "--machine.cluster=dgx-a100", "--train.global_batch_size=60", "--search.gpus=8,16"});
+  EXPECT_EQ(odd.code, static_cast<int>(ExitCode::usage));
+  EXPECT_THAT(odd.error, testing::HasSubstr("nearest: 56 or 64"));
+  const Outcome none = run({"search", "--machine.cluster=dgx-a100", "--train.global_batch_size=8", "--search.gpus=8",
+                            "--search.strategy=hybrid_shard", "--search.shard_degree=3"});
+  EXPECT_THAT(none.error, testing::HasSubstr("no combination of the values to search is a plan"));
+}
+
+TEST(SearchCommand, AClusterHasOnlySoManyGpus) {
+  const Cluster paper = read_cluster("fsdp-paper");
+  ASSERT_EQ(paper.gpus, 512);
+  EXPECT_NO_THROW(expect_room(paper, 512));
+  EXPECT_THROW(expect_room(paper, 1024), InputError);
+  Cluster unknown = paper;
+  unknown.gpus = 0;
+  EXPECT_NO_THROW(expect_room(unknown, 1 << 20));
+  const Outcome outcome =
+      run({"search", "--machine.cluster=fsdp-paper", "--train.global_batch_size=2048", "--search.gpus=1024"});
+  EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::usage));
+  EXPECT_THAT(outcome.error, testing::HasSubstr("1024 GPUs: "));
+}
+
+}  // namespace
+}  // namespace foreshard::sim::planner
