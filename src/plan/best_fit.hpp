@@ -1,12 +1,25 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "plan/lifetimes.hpp"
+#include "plan/op.hpp"
 
 namespace foreshard::plan {
+
+/// When a buffer is alive, counted in ops of the compute lane: from `birth` to before `end`.
+struct Interval {
+  std::uint32_t birth = 0, end = 0;
+};
+
+/// A buffer to be placed.
+struct Request {
+  BufferId buffer;
+  std::int64_t size_bytes = 0;
+  std::span<const Interval> alive;
+  /// It conflicts with another buffer exactly if some of their intervals overlap.
+  bool by_intervals = false;
+};
 
 /// Best fit: each buffer goes into the smallest gap, between the placed buffers it conflicts with, that holds it.
 ///
@@ -18,56 +31,55 @@ class BestFit {
   /// Nothing is placed below `bottom`.
   explicit BestFit(std::int64_t bottom) : bottom_(bottom) {}
 
-  /// The offset for `life`, which must outlive this. `simple`: whether it conflicts with another is said by
-  /// `plan::conflict` of the two; else `conflicts` is asked about every placed buffer.
+  /// The offset. Where intervals do not say it, `conflicts(placed)` says whether the buffer conflicts with a placed
+  /// one.
   template <class Conflicts>
-  std::int64_t place(const Lifetime& life, bool simple, const Conflicts& conflicts) {
-    const bool by_compute = simple && life.compute_only;
-    const std::int64_t offset = by_compute ? best_by_compute(life) : best_by(life, conflicts);
-    insert({offset, offset + life.size_bytes, life.birth[0], life.compute_end}, life, simple);
+  std::int64_t place(const Request& request, const Conflicts& conflicts) {
+    const std::int64_t offset = request.by_intervals ? best_by_intervals(request) : best_by(request, conflicts);
+    insert(request, offset);
     return offset;
   }
 
  private:
   struct Placed {
     std::int64_t offset, end;
-    std::uint32_t birth, compute_end;
+    Interval alive;
+  };
+  struct PlacedBuffer {
+    std::int64_t offset, end;
+    BufferId buffer;
   };
   using ByOffset = std::vector<Placed>;
 
   /// The smallest gap that holds `size_bytes`, among placed buffers that are seen in order of offset.
   struct Gap {
     std::int64_t size_bytes, free_from, best = -1, best_gap = INT64_MAX;
-    void see(const Placed& placed) {
-      const std::int64_t gap = placed.offset - free_from;
+    void see(std::int64_t offset, std::int64_t end) {
+      const std::int64_t gap = offset - free_from;
       if (gap >= size_bytes && gap < best_gap) best_gap = gap, best = free_from;
-      if (placed.end > free_from) free_from = placed.end;
+      if (end > free_from) free_from = end;
     }
     std::int64_t offset() const { return best >= 0 ? best : free_from; }
   };
 
-  static constexpr std::uint32_t stretch_ops = 64;
-  static std::uint32_t first_stretch(const Lifetime& life) { return life.birth[0] / stretch_ops; }
-  static std::uint32_t last_stretch(const Lifetime& life) { return life.compute_end / stretch_ops; }
-  static bool is_local(const Lifetime& life) { return last_stretch(life) <= first_stretch(life) + 1; }
-
   template <class Conflicts>
-  std::int64_t best_by(const Lifetime& life, const Conflicts& conflicts) const {
-    Gap gap{life.size_bytes, bottom_};
-    for (std::size_t i = 0; i < all_.size(); ++i)
-      if (conflicts(*lives_[i], life)) gap.see(all_[i]);
+  std::int64_t best_by(const Request& request, const Conflicts& conflicts) const {
+    Gap gap{request.size_bytes, bottom_};
+    for (const PlacedBuffer& placed : buffers_)
+      if (conflicts(placed.buffer)) gap.see(placed.offset, placed.end);
     return gap.offset();
   }
 
-  std::int64_t best_by_compute(const Lifetime& life);
-  std::int64_t best_nearby(const Lifetime& life);
-  void insert(const Placed& placed, const Lifetime& life, bool simple);
+  std::int64_t best_by_intervals(const Request& request);
+  void meet(const ByOffset& list, const Interval& alive);
+  void insert(const Request& request, std::int64_t offset);
 
   std::int64_t bottom_;
-  ByOffset all_, wide_;                 // wide: those that are not local
-  std::vector<const Lifetime*> lives_;  // of `all_`
-  std::vector<ByOffset> stretches_;     // of local ones; one that crosses a border is in both
-  std::array<std::vector<const Placed*>, 3> met_;
+  std::vector<PlacedBuffer> buffers_;
+  ByOffset all_, wide_;                                // by interval; wide: those that are not local
+  std::vector<ByOffset> stretches_;                    // of local ones; one that crosses a border is in both
+  std::vector<std::vector<const Placed*>> met_;        // room for what a request meets, by list
+  std::vector<std::span<const Placed* const>> lists_;  // what it meets
 };
 
 }  // namespace foreshard::plan

@@ -44,24 +44,31 @@ class BorderConflicts {
   std::vector<std::vector<BufferId>> partners_;  // by buffer
 };
 
-/// When buffers live, in every segment that differs in it.
+/// When buffers live, in every segment that differs in it. On the compute lane these segments count as one behind the
+/// other, as buffers of different segments do not conflict by their lives.
 class Lives {
  public:
-  explicit Lives(const Plan& plan) {
-    for (const Segment* segment : covering_segments(plan))
+  explicit Lives(const Plan& plan) : alive_(plan.buffers.size()), compute_only_(plan.buffers.size(), true) {
+    std::uint32_t begin = 0;
+    for (const Segment* segment : covering_segments(plan)) {
       of_segment_.push_back(lifetimes(plan, *segment, Order(plan, *segment)));
+      const std::uint32_t end = begin + segment->op_count + 1;
+      for (const auto& life : of_segment_.back())
+        if (life) add(*life, begin, end);
+      begin = end + 1;
+    }
   }
 
-  bool conflict(const Lifetime& a, const Lifetime& b) const {
-    if (of_segment_.size() == 1) return plan::conflict(a, b);
+  bool conflict(BufferId a, BufferId b) const {
     return std::ranges::any_of(of_segment_, [&](const auto& lives) {
-      const auto &x = lives[a.buffer.value], &y = lives[b.buffer.value];
+      const auto &x = lives[a.value], &y = lives[b.value];
       return x && y && plan::conflict(*x, *y);
     });
   }
 
-  /// One covering segment says all, so that a buffer has one lifetime.
-  bool single() const { return of_segment_.size() == 1; }
+  std::span<const Interval> alive(BufferId buffer) const { return alive_[buffer.value]; }
+  /// In every segment only the compute lane touches it, so that its conflicts are those of the intervals.
+  bool compute_only(BufferId buffer) const { return compute_only_[buffer.value]; }
 
   /// One of each buffer's lifetimes, the largest buffers first; of equals, the one that is born first.
   std::vector<const Lifetime*> by_size() const {
@@ -79,7 +86,15 @@ class Lives {
   }
 
  private:
+  void add(const Lifetime& life, std::uint32_t begin, std::uint32_t end) {
+    const std::uint32_t longest = end - begin;
+    alive_[life.buffer.value].push_back({begin + life.birth[0], begin + std::min(life.compute_end, longest)});
+    compute_only_[life.buffer.value] = compute_only_[life.buffer.value] && life.compute_only;
+  }
+
   std::vector<std::vector<std::optional<Lifetime>>> of_segment_;  // by buffer
+  std::vector<std::vector<Interval>> alive_;                      // by buffer
+  std::vector<bool> compute_only_;                                // by buffer
 };
 
 }  // namespace
@@ -93,15 +108,16 @@ void place(Plan& plan) {
   BestFit fit(bottom);
   std::int64_t top = bottom;
   for (const Lifetime* life : lives.by_size()) {
-    const bool border = across.any(life->buffer);
-    const auto conflicts = [&](const Lifetime& a, const Lifetime& b) {
-      return lives.conflict(a, b) || (border && across(a.buffer, b.buffer));
+    const BufferId id = life->buffer;
+    const bool border = across.any(id);
+    const auto conflicts = [&](BufferId placed) {
+      return lives.conflict(placed, id) || (border && across(placed, id));
     };
-    Buffer& buffer = plan.buffers[life->buffer.value];
+    Buffer& buffer = plan.buffers[id.value];
     FORESHARD_EXPECT(buffer.space == Space::device, "a buffer in host memory is not persistent");
-    std::int64_t& offset = buffer.offset_bytes;
-    offset = fit.place(*life, lives.single() && !border, conflicts);
-    top = std::max(top, offset + life->size_bytes);
+    const bool by_intervals = lives.compute_only(id) && !border;
+    buffer.offset_bytes = fit.place({id, life->size_bytes, lives.alive(id), by_intervals}, conflicts);
+    top = std::max(top, buffer.offset_bytes + life->size_bytes);
   }
   plan.arena_bytes = top;
 }

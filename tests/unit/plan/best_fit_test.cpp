@@ -2,65 +2,67 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace foreshard::plan {
 namespace {
 
-/// Lives of up to `longest` ops on the compute lane; every eighth is touched by another lane too.
-std::vector<Lifetime> random_lives(unsigned seed, std::uint32_t longest) {
+struct Asked {
+  std::int64_t size_bytes = 0;
+  std::vector<Interval> alive;
+};
+
+/// Intervals of up to `longest` ops; every fifth buffer has two.
+std::vector<Asked> random_buffers(unsigned seed, std::uint32_t longest) {
   std::mt19937 random(seed);
   const auto pick = [&](std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(0, most)(random); };
-  std::vector<Lifetime> lives(600);
-  for (std::uint32_t i = 0; i < lives.size(); ++i) {
-    Lifetime& life = lives[i];
-    life = {.buffer = {i}, .size_bytes = 64 * (1 + pick(20))};
-    life.birth[0] = pick(1500), life.birth[1] = life.birth[0] / 2;
-    life.death[0] = life.birth[0] + 1 + pick(longest);
-    life.compute_end = life.death[0];
-    if (pick(7) > 0) continue;
-    life.compute_only = false, life.death[1] = life.birth[1] + 1 + pick(longest);
-    life.compute_end = std::max(life.death[0], 2 * life.death[1]);  // a compute op at p starts at (p - 1, (p - 1) / 2)
+  std::vector<Asked> buffers(600);
+  for (Asked& buffer : buffers) {
+    buffer.size_bytes = 64 * (1 + pick(20));
+    for (std::uint32_t i = 0; i < (pick(4) == 0 ? 2U : 1U); ++i) {
+      const std::uint32_t birth = 1600 * i + pick(1500);
+      buffer.alive.push_back({birth, birth + 1 + pick(longest)});
+    }
   }
-  return lives;
+  return buffers;
 }
 
-std::vector<std::int64_t> offsets(const std::vector<Lifetime>& lives, bool simple) {
+bool overlap(const Asked& a, const Asked& b) {
+  return std::ranges::any_of(a.alive, [&](const Interval& x) {
+    return std::ranges::any_of(b.alive, [&](const Interval& y) { return x.end > y.birth && y.end > x.birth; });
+  });
+}
+
+std::vector<std::int64_t> offsets(const std::vector<Asked>& buffers, bool by_intervals) {
   BestFit fit(128);
   std::vector<std::int64_t> placed;
-  for (const Lifetime& life : lives)
-    placed.push_back(fit.place(life, simple, [](const Lifetime& a, const Lifetime& b) { return conflict(a, b); }));
+  for (std::uint32_t i = 0; i < buffers.size(); ++i)
+    placed.push_back(fit.place({{i}, buffers[i].size_bytes, buffers[i].alive, by_intervals},
+                               [&](BufferId other) { return overlap(buffers[other.value], buffers[i]); }));
   return placed;
 }
 
 TEST(BestFit, LookingOnlyNearbyFindsTheSamePlaces) {
   for (unsigned seed = 0; seed < 30; ++seed) {
-    const auto lives = random_lives(seed, seed % 3 == 0 ? 1500 : 80);
-    EXPECT_EQ(offsets(lives, true), offsets(lives, false)) << "seed " << seed;
+    const auto buffers = random_buffers(seed, seed % 3 == 0 ? 1500 : 80);
+    EXPECT_EQ(offsets(buffers, true), offsets(buffers, false)) << "seed " << seed;
   }
 }
 
-TEST(BestFit, ConflictingLivesShareNoBytes) {
-  const auto lives = random_lives(7, 100);
-  const auto placed = offsets(lives, true);
-  for (std::size_t a = 0; a < lives.size(); ++a)
+TEST(BestFit, ConflictingBuffersShareNoBytes) {
+  const auto buffers = random_buffers(7, 100);
+  const auto placed = offsets(buffers, true);
+  for (std::size_t a = 0; a < buffers.size(); ++a)
     for (std::size_t b = 0; b < a; ++b)
-      if (conflict(lives[a], lives[b])) {
-        EXPECT_TRUE(placed[a] + lives[a].size_bytes <= placed[b] || placed[b] + lives[b].size_bytes <= placed[a]);
+      if (overlap(buffers[a], buffers[b])) {
+        EXPECT_TRUE(placed[a] + buffers[a].size_bytes <= placed[b] || placed[b] + buffers[b].size_bytes <= placed[a]);
       }
 }
 
 TEST(BestFit, FillsTheSmallestGapThatHolds) {
-  Lifetime low{.buffer = {0}, .size_bytes = 256}, middle = low, high = low, small = low;
-  for (Lifetime* life : {&low, &middle, &high, &small}) life->death[0] = 9;
-  middle.death[0] = 5, small.size_bytes = 64, small.birth[0] = 6;
-  for (Lifetime* life : {&low, &middle, &high, &small}) life->compute_end = life->death[0];
-  BestFit fit(0);
-  const auto conflicts = [](const Lifetime& a, const Lifetime& b) { return conflict(a, b); };
-  EXPECT_EQ(fit.place(low, true, conflicts), 0);
-  EXPECT_EQ(fit.place(middle, true, conflicts), 256);
-  EXPECT_EQ(fit.place(high, true, conflicts), 512);
-  EXPECT_EQ(fit.place(small, true, conflicts), 256) << "where `middle` was";
+  const std::vector<Asked> buffers{{256, {{0, 9}}}, {256, {{0, 5}}}, {256, {{0, 9}}}, {64, {{6, 9}}}};
+  EXPECT_EQ(offsets(buffers, true), (std::vector<std::int64_t>{128, 384, 640, 384})) << "the last where the second was";
 }
 
 }  // namespace
