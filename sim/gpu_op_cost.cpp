@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "sim/cost/gpu_gemm.hpp"
 #include "sim/cost/gpu_memory.hpp"
@@ -37,6 +38,10 @@ bool is_product(OpKind kind) {
 bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_backward; }
 bool is_copy(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::offload; }
 
+const Quantity host_bytes_per_s{
+    300e9,
+    "assumed: a node's processors read and write 300 GB/s (two sockets of eight channels DDR4-3200: 410 at best)"};
+
 /// What NCCL knows: sums of norms and losses are all-reduces.
 OpKind known_collective(OpKind kind) {
   if (kind == OpKind::gather_norm) return OpKind::all_gather;
@@ -71,7 +76,17 @@ GpuOpCost::Key GpuOpCost::key_of(const plan::Op& op) const {
           op.sizes,
           op.cost.read_bytes,
           op.cost.written_bytes,
-          moves ? plan::payload_bytes(plan_, op) : 0};
+          moves ? plan::payload_bytes(plan_, op) : 0,
+          works_in_host(op)};
+}
+
+/// Copies apart, which are named as such.
+bool GpuOpCost::works_in_host(const plan::Op& op) const {
+  if (plan_.host_arena_bytes == 0 || is_copy(op.kind)) return false;
+  const auto operands = std::span(plan_.operands).subspan(op.first_operand, op.input_count + op.output_count);
+  return std::ranges::any_of(operands, [&](const plan::Operand& operand) {
+    return operand.present() && plan_.buffers[operand.buffer.value].space == plan::Space::host;
+  });
 }
 
 std::size_t GpuOpCost::KeyHash::operator()(const Key& key) const {
@@ -88,6 +103,7 @@ Demand GpuOpCost::operator()(const plan::Op& op) {
 Demand GpuOpCost::estimate(const plan::Op& op) {
   if (op.group != plan::GroupKind::none) return collective(op);
   if (is_copy(op.kind)) return copy(op);
+  if (works_in_host(op)) return in_host(op);
   const Kernel found = kernel(op);
   const double seconds = compute_factor_ * std::max(found.seconds, profile_.graph_issue_s.value);
   return {.duration_ns = nanoseconds(seconds),
@@ -136,6 +152,12 @@ Demand GpuOpCost::copy(const plan::Op& op) {
   const double bytes = std::max(op.cost.read_bytes, op.cost.written_bytes);
   const double seconds = profile_.memory_start_s.value + bytes / pcie_bytes_per_s(cluster_.device);
   return {.duration_ns = nanoseconds(seconds), .core = 0, .memory = std::min(1.0, memory_seconds(bytes) / seconds)};
+}
+
+Demand GpuOpCost::in_host(const plan::Op& op) {
+  sources_.insert(host_bytes_per_s.source);
+  const int ranks = std::min(cluster_.gpus_per_node, plan_.mesh.world_size());
+  return {.duration_ns = nanoseconds(moved_bytes(op) * ranks / host_bytes_per_s.value), .core = 0};
 }
 
 void GpuOpCost::add_sources(const cost::Members& members) {

@@ -21,7 +21,8 @@ class GpuOpCost {
 
   /// A kernel fills SMs by its blocks and the memory by its bytes; a collective holds an SM for each channel, fills the
   /// links for part of its time (what as many bytes again would add), and reads and writes memory for each byte that it
-  /// moves.
+  /// moves. What works on host memory (norms and updates of offloaded shards) goes as fast as a node's memory, which
+  /// its ranks share.
   Demand operator()(const plan::Op& op);
 
   const std::set<std::string>& sources() const { return sources_; }
@@ -34,6 +35,7 @@ class GpuOpCost {
     Sizes sizes;
     double read_bytes, written_bytes;
     std::int64_t payload_bytes;  ///< of a collective
+    bool in_host;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
@@ -51,6 +53,8 @@ class GpuOpCost {
   Kernel attention(const plan::Op& op);
   Kernel memory_bound(const plan::Op& op);
   Demand copy(const plan::Op& op);
+  Demand in_host(const plan::Op& op);
+  bool works_in_host(const plan::Op& op) const;
   Demand collective(const plan::Op& op);
   void add_sources(const cost::Members& members);
   double memory_seconds(double bytes) const;

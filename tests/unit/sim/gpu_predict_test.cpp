@@ -54,6 +54,20 @@ plan::ScheduleOptions in_bf16() {
   return options;
 }
 
+/// 28 bytes an element (gradient read, parameter and two moments read and written) at an eighth of a node's memory.
+TEST(GpuPredict, AnUpdateInHostMemoryIsAsFastAsThatMemory) {
+  plan::ScheduleOptions options;
+  options.offload = {true, true, true};
+  const plan::Plan plan = gpt2_plan(1, 8, options);
+  const Prediction prediction = predict_on_gpus(plan, read_cluster("aws-p5"));
+  for (const trace::Event& event : prediction.simulation.events)
+    if (const plan::Op& op = plan.ops[event.op]; op.kind == plan::OpKind::adamw) {
+      EXPECT_NEAR(1e-9 * static_cast<double>(event.duration_ns), 28.0 * static_cast<double>(op.sizes.rows) * 8 / 300e9,
+                  2e-9);
+    }
+  EXPECT_GT(prediction.step_time_s, predict_on_gpus(gpt2_plan(1, 8), read_cluster("aws-p5")).step_time_s);
+}
+
 TEST(GpuPredict, HalfIsFasterAndIsHeldAgainstItsOwnPeak) {
   const Cluster cluster = read_cluster("dgx-a100");
   const Prediction whole = predict_on_gpus(gpt2_plan(1, 8), cluster);
