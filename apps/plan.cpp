@@ -148,9 +148,16 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::S
                                           cluster ? &*cluster : nullptr));
 }
 
-plan::Plan plan_of(const plan::Settings& settings, std::int64_t step) {
-  const plan::LeftOut what = settings.partial.kinds()[step > 0 ? settings.partial.kind_of(step) : 0];
-  return plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule_of(what));
+/// The settings of one kind of step.
+plan::Settings read_settings(const Config& config) {
+  plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
+  const auto step = config.get<std::int64_t>("step");
+  settings.schedule.left_out = settings.partial.kinds()[step > 0 ? settings.partial.kind_of(step) : 0];
+  return settings;
+}
+
+plan::Plan plan_of(const plan::Settings& settings) {
+  return plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
 }
 
 Config validate_keys() {
@@ -187,10 +194,6 @@ int validate(int argc, char** argv) {
   return 0;
 }
 
-plan::Plan plan_of(const Config& config) {
-  return plan_of(plan::read_settings(config, config.get<int>("parallel.world_size")), config.get<std::int64_t>("step"));
-}
-
 void print_what_if(const Config& config, int argc, char** argv) {
   const auto asked = sim::planner::read_what_if(config, config.get<std::string>("what-if"));
   const auto predict_with = [&](const std::string& flag) {
@@ -198,7 +201,7 @@ void print_what_if(const Config& config, int argc, char** argv) {
     if (!flag.empty()) arguments.push_back(flag.c_str());
     Config changed = keys();
     changed.parse(static_cast<int>(arguments.size()), arguments.data());
-    return predict(changed, plan_of(changed));
+    return predict(changed, plan_of(read_settings(changed)));
   };
   fmt::print("{}", what_if_report(asked, config.get<std::string>(asked.key), predict_with, config.get<bool>("json")));
 }
@@ -220,6 +223,8 @@ int run(int argc, char** argv) {
   const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
   for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
   const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
+  const plan::Settings settings = read_settings(config);
+  const plan::Plan plan = plan_of(settings);
   if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
   if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
   if (!config.get<bool>("order") && !config.get<bool>("print-plan"))

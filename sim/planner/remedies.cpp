@@ -76,7 +76,8 @@ std::vector<Point> thriftier(const Point& p, int most_gpus) {
   const std::int64_t factor = least_factor(p.local_batch);
   all.add(factor > 1, [&](Point& q) { q.local_batch /= factor, q.micro_batches *= static_cast<int>(factor); });
   all.add(p.strategy != Strategy::full_shard, shard_fully);
-  all.add(is_hybrid(p.strategy) && p.gpus % (2 * p.shard_degree) == 0, [](Point& q) { q.shard_degree *= 2; });
+  all.add(is_hybrid(p.strategy) && p.gpus > 2 * p.shard_degree && p.gpus % (2 * p.shard_degree) == 0,
+          [](Point& q) { q.shard_degree *= 2; });
   all.add(p.reshard > 0, [](Point& q) { q.reshard = 0; });
   all.add(p.parameters == DType::f32, [](Point& q) { q.parameters = DType::bf16; });
   all.add(p.parameters != DType::f32, [](Point& q) { q.reduction = q.parameters; });
@@ -93,6 +94,7 @@ std::vector<Point> faster(const Point& p, int gpus_per_node) {
   Variations all(p);
   all.add(p.recompute != Recompute::Mode::none, [](Point& q) { q.recompute = Recompute::Mode::none; });
   all.add(p.recompute == Recompute::Mode::full, [](Point& q) { q.recompute_every *= 2; });
+  all.add(p.recompute == Recompute::Mode::full, [](Point& q) { q.recompute = Recompute::Mode::selective; });
   const std::int64_t factor = least_factor(p.micro_batches);
   all.add(factor > 1, [&](Point& q) { q.local_batch *= factor, q.micro_batches /= static_cast<int>(factor); });
   all.add(p.prefetch != plan::BackwardPrefetch::pre, [](Point& q) { q.prefetch = plan::BackwardPrefetch::pre; });

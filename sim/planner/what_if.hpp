@@ -14,7 +14,7 @@ struct WhatIf {
   std::vector<std::string> values;
 };
 
-/// Of "key=a,b,c". Throws InputError(usage), with the nearest name, if that is no key of `config` or has no values.
+/// Of "key=a,b,c". Throws InputError(usage) if that is no key of `config`, or has no values.
 WhatIf read_what_if(const Config& config, const std::string& text);
 
 /// Predicts with one more flag, "--key=value".
