@@ -16,10 +16,6 @@ double saved_numbers(const Step& s) {
   return norms + 2 * d(s.width) + attention + rotated + 4 * d(s.ffn_width);
 }
 
-double block_parameters(const Step& s) {
-  return (parameters_of(s) - d(s.vocab_size * s.width)) / d(std::max<std::int64_t>(1, s.layers));
-}
-
 /// Parameters with both tables where they are not one.
 double all_parameters(const Step& s) { return parameters_of(s) + (s.tied_head ? 0 : d(s.vocab_size * s.width)); }
 

@@ -9,9 +9,11 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "sim/device.hpp"
+#include "sim/gpu_rates.hpp"
 
 namespace foreshard::embedded {
-extern const std::string_view closed_form_profile, closed_form_gpus;
+extern const std::string_view closed_form_profile;
 }
 
 namespace foreshard::sim::closed_form {
@@ -19,15 +21,25 @@ namespace {
 
 using Json = nlohmann::json;
 
-Gpu gpu_of(const std::string& name, const Json& json) {
-  return {.name = name,
-          .generation = json.at("generation"),
-          .half_flops = json.at("half_tflops").get<double>() * 1e12,
-          .fp8_flops = json.at("fp8_tflops").get<double>() * 1e12,
-          .memory_bytes_per_s = json.at("memory_gb_per_s").get<double>() * 1e9,
-          .memory_bytes = json.at("memory_mib").get<double>() * 1048576,
-          .multiprocessors = json.at("multiprocessors"),
-          .node_link_bytes_per_s = json.at("node_link_gb_per_s").get<double>() * 1e9};
+Gpu gpu_of(const std::string& name) {
+  const Device device = read_device(name);
+  const double links = device.link_bytes_per_s.value;
+  return {.name = catalogue_name_of(name),
+          .generation = device.architecture,
+          .half_flops = rates_of(device).half_flops,
+          .fp8_flops = device.fp8_flops.value,
+          .memory_bytes_per_s = device.memory_bytes_per_s.value,
+          .memory_bytes = device.memory_bytes.value,
+          .multiprocessors = device.multiprocessors,
+          .node_link_bytes_per_s = links > 0 ? links : pcie_bytes_per_s(device)};
+}
+
+/// "A100" of 40 GB is printed as "A100 40GB" too, which tells it from the one of 80 GB, which "A100" alone is.
+std::string with_memory(const std::string& name, double memory_gb) {
+  for (const double gb : {memory_gb, 80.0})
+    if (const std::string longer = fmt::format("{} {:.0f}GB", name, gb); catalogue_name_of(longer) != longer)
+      return longer;
+  return name;
 }
 
 template <class Map>
@@ -40,11 +52,8 @@ std::vector<std::string> names_of(const Map& map) {
 }  // namespace
 
 Profile::Profile() {
-  const Json constants = Json::parse(embedded::closed_form_profile), gpus = Json::parse(embedded::closed_form_gpus);
+  const Json constants = Json::parse(embedded::closed_form_profile);
   for (const auto& [name, constant] : constants.items()) values_[name] = constant.at("value");
-  for (const auto& [name, gpu] : gpus.at("gpus").items()) gpus_[name] = gpu_of(name, gpu);
-  for (const auto& alias : gpus.at("printed_names"))
-    aliases_.push_back({alias.at("printed"), alias.at("gpu"), alias.value("memory_gb", 0.0)});
 }
 
 void Profile::override_from(const std::string& path) {
@@ -69,16 +78,9 @@ double Profile::value(const std::vector<std::string>& names) const {
 }
 
 const Gpu& Profile::gpu(const std::string& name, double memory_gb) const {
-  if (const auto found = gpus_.find(name); found != gpus_.end()) return found->second;
-  const auto is_meant = [&](const Alias& alias, bool any_memory) {
-    return alias.printed == name && (alias.memory_gb == memory_gb || alias.memory_gb == 0 || any_memory);
-  };
-  for (const bool any_memory : {false, true})
-    for (const Alias& alias : aliases_)
-      if (is_meant(alias, any_memory)) return gpus_.at(alias.gpu);
-  const auto known = names_of(gpus_);
-  throw InputError(ExitCode::usage,
-                   fmt::format("no GPU is called '{}'.{}", name, did_you_mean(name, std::span(known))));
+  const std::string asked = fmt::format("{} {}", name, memory_gb);
+  if (const auto found = gpus_.find(asked); found != gpus_.end()) return found->second;
+  return gpus_[asked] = gpu_of(with_memory(name, memory_gb));
 }
 
 }  // namespace foreshard::sim::closed_form

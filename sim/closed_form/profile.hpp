@@ -7,9 +7,9 @@
 
 namespace foreshard::sim::closed_form {
 
-/// Of a GPU, at best.
+/// Of a GPU of the catalogue, at best.
 struct Gpu {
-  std::string name, generation;  ///< "sm_80"
+  std::string name, generation;  ///< "a100-sxm-80gb", "sm_80"
   double half_flops = 0, fp8_flops = 0;
   double memory_bytes_per_s = 0, memory_bytes = 0;
   int multiprocessors = 1;
@@ -31,17 +31,12 @@ class Profile {
   const std::map<std::string, double>& values() const { return values_; }
 
   /// By its catalogue name, or one that software prints, with its memory in GB where that tells versions apart (0: not
-  /// known). Throws InputError(usage) with the nearest name.
+  /// known). Throws InputError(bad_input) with the nearest name.
   const Gpu& gpu(const std::string& name, double memory_gb = 0) const;
 
  private:
-  struct Alias {
-    std::string printed, gpu;
-    double memory_gb = 0;
-  };
   std::map<std::string, double> values_;
-  std::map<std::string, Gpu> gpus_;
-  std::vector<Alias> aliases_;
+  mutable std::map<std::string, Gpu> gpus_;  ///< read so far, by the name asked for
 };
 
 }  // namespace foreshard::sim::closed_form

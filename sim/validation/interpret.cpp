@@ -38,7 +38,9 @@ class Interpretation {
         strategy_(lower(row.strategy)),
         precision_(lower(row.precision)),
         recompute_(lower(row.activation_ckpt)),
-        kernels_(lower(row.compile_or_flash)) {}
+        kernels_(lower(row.compile_or_flash)),
+        notes_(lower(row.notes)),
+        source_(lower(row.source)) {}
 
   std::variant<PublishedRun, Skip> run() {
     if (std::string reason = ruled_out(); !reason.empty()) return Skip{std::move(reason)};
@@ -92,11 +94,19 @@ class Interpretation {
   }
 
   void read_cluster() {
-    run_.gpu = row_.gpu;
+    run_.gpu = gpu();
     run_.gpu_memory_gb = row_.gpu_mem_gb.value_or(0);
     run_.gpus = static_cast<int>(*row_.n_gpus);
     run_.gpus_per_node = static_cast<int>(row_.gpus_per_node.value_or(std::min(8, run_.gpus)));
-    run_.node_gbit_per_s = node_network(lower(row_.interconnect));
+    const std::string network = lower(row_.interconnect);
+    if (row_.gpu.starts_with("GB") && has_any(network, {"nvl72"})) run_.gpus_per_node = std::min(72, run_.gpus);
+    run_.node_gbit_per_s = node_network(network);
+  }
+
+  /// The H100 of torchtitan's authors is the one of 96 GB and 500 W, as their tables say where they print its memory.
+  std::string gpu() const {
+    if (source_.starts_with("pytorch/") && row_.gpu == "H100" && !row_.gpu_mem_gb) return "h100-sxm-96gb";
+    return has_any(row_.gpu, {"(H100 80GB implied)"}) ? "H100 80GB" : row_.gpu;
   }
 
   /// "1600 Gbps node-node", "8 x 200 Gb/s", "400 Gb/s … per GPU", "3.2 Tbps".
@@ -131,22 +141,24 @@ class Interpretation {
   void read_batch() {
     run_.micro_batch = *row_.micro_batch_per_gpu;
     const std::int64_t once = run_.micro_batch * run_.gpus * run_.seq_len;
-    const std::int64_t derived =
-        row_.global_batch_tokens ? std::max<std::int64_t>(1, *row_.global_batch_tokens / once) : 1;
-    run_.micro_batches = row_.grad_accum.value_or(derived);
+    // Where llmq does not print its batch, it is the one that it prints everywhere else.
+    const std::int64_t usual = is_llmq() ? 524288 : once;
+    run_.micro_batches =
+        row_.grad_accum.value_or(std::max<std::int64_t>(1, row_.global_batch_tokens.value_or(usual) / once));
   }
 
   void read_strategy() {
     run_.runtime = runtime();
     run_.stage = stage();
     run_.shard_degree = shard_degree();
+    run_.shard_degree_stated = !has_any(strategy_, {"per-row"});
     run_.reshards_after_forward = run_.stage == ZeroStage::parameters && row_.reshard_after_forward != "no";
     run_.offloads = !row_.offload.empty() && !lower(row_.offload).starts_with("none");
-    run_.lora = has_any(lower(row_.notes) + precision_ + lower(row_.model), {"lora", "adapter"});
+    run_.lora = has_any(notes_ + precision_ + lower(row_.model), {"lora", "adapter"});
   }
 
   Runtime runtime() const {
-    if (has_any(kernels_, {"hand-written"})) return Runtime::hand_written;
+    if (has_any(kernels_, {"hand-written"}) || is_llmq()) return Runtime::hand_written;
     if (has_any(kernels_, {"xla"})) return Runtime::xla;
     if (has_any(strategy_, {"megatron", "distributed optimizer", "fsdp group"})) return Runtime::megatron;
     if (has_any(strategy_, {"deepspeed", "zero-3 (hf"})) return Runtime::deepspeed;
@@ -156,6 +168,7 @@ class Interpretation {
   }
 
   ZeroStage stage() const {
+    if (number_after(strategy_, "x fsdp ", 0) == 1) return ZeroStage::none;
     if (has_any(strategy_, {"single", "ddp", "no_shard"}) && !has_any(strategy_, {"optimizer"})) return ZeroStage::none;
     if (has_any(strategy_, {"zero-1", "distributed optimizer"})) return ZeroStage::optimizer;
     if (has_any(strategy_, {"zero-2", "grad_op", "stage 2"})) return ZeroStage::gradients;
@@ -165,7 +178,8 @@ class Interpretation {
   int shard_degree() const {
     if (run_.stage == ZeroStage::none) return 1;
     const int inside = has_any(strategy_, {"hsdp", "hybrid"}) ? std::min(run_.gpus, run_.gpus_per_node) : run_.gpus;
-    const int named = number_after(strategy_, "fsdp group ", number_after(strategy_, "f=", inside));
+    const int group = number_after(strategy_, "x fsdp ", number_after(strategy_, "fsdp group ", inside));
+    const int named = number_after(strategy_, "f=", group);
     return run_.gpus % std::max(named, 1) == 0 ? std::max(named, 1) : run_.gpus;
   }
 
@@ -179,7 +193,7 @@ class Interpretation {
     const bool wide = has_any(precision_, {"mixed_precision default", "fp32 reduce", "fp32"}) ||
                       run_.runtime == Runtime::pytorch_fsdp2;
     run_.reduce_bytes = wide ? 4 : 2;
-    run_.four_bit_base = has_any(precision_ + lower(row_.notes), {"nf4", "4-bit", "qlora"});
+    run_.four_bit_base = has_any(precision_ + notes_, {"nf4", "4-bit", "qlora"});
     run_.pure_half = has_any(precision_, {"bf16-true", "fp16-true"}) || (precision_ == "bf16" && run_.gpus == 1);
   }
 
@@ -189,23 +203,51 @@ class Interpretation {
     if (has_any(recompute_, {"every 2nd"})) run_.recomputed = 0.5;
     if (has_any(recompute_, {"recompute-ffn", "/ffn"})) run_.recomputed += 0.6;
     if (has_any(recompute_, {"recompute-att", "/att"})) run_.recomputed += 0.4;
+    run_.recomputed = std::min(run_.recomputed, 1.0);
     run_.recomputes_selected = recompute_.starts_with("selective") && run_.recomputed == 0;
+    if (run_.recomputes_selected && row_.hfu_pct && row_.mfu_pct) read_recomputed_part();
+    // Megatron keeps activations in fewer bytes, and on the host, before it recomputes.
+    run_.recomputation_stated = !recompute_.empty() || run_.runtime == Runtime::megatron;
+  }
+
+  /// HFU counts recomputation, a third of what MFU counts if it is of all blocks.
+  void read_recomputed_part() {
+    run_.recomputed = std::clamp(3 * (*row_.hfu_pct / *row_.mfu_pct - 1), 0.0, 1.0);
+    run_.recomputes_selected = false;
   }
 
   void read_kernels() {
-    run_.compiled = has_any(kernels_, {"torch.compile", "inductor", "torchcompile"}) &&
-                    !has_any(kernels_, {"no torch.compile", "no compile"});
+    run_.compiled = is_compiled();
     run_.attention = attention();
-    const bool old = has_any(kernels_, {"torch 1.13"});
-    run_.evaluates_metrics = old && has_any(lower(row_.source), {"mosaicml examples"});
-    run_.stops_recomputation_early = !old && run_.runtime != Runtime::deepspeed;
+    run_.evaluates_metrics = has_any(kernels_, {"torch 1.13"}) && has_any(source_, {"mosaicml examples"});
+    const bool mosaicml = source_.starts_with("mosaicml") || source_.starts_with("llm-foundry");
+    run_.stops_recomputation_early = !precedes_torch_2_1() && run_.runtime != Runtime::deepspeed;
+    run_.prefetches_in_backward = !(mosaicml && precedes_torch_2_1());  // Composer: BACKWARD_POST
   }
+
+  /// torchtune's table adds one thing after another, compilation second.
+  bool is_compiled() const {
+    const std::size_t steps = notes_.find("cumulative step:");
+    if (steps != std::string::npos) return !has_any(notes_.substr(steps, notes_.find(';') - steps), {"packed"});
+    return has_any(kernels_, {"torch.compile", "inductor", "torchcompile", "thunder"}) &&
+           !has_any(kernels_, {"no torch.compile", "no compile"});
+  }
+
+  /// llm-foundry's tables of 2023 are in mixed precision PURE, those that replaced them in DEFAULT.
+  bool precedes_torch_2_1() const {
+    return has_any(kernels_, {"torch 1.13"}) || (source_.starts_with("llm-foundry") && has_any(precision_, {"pure"}));
+  }
+
+  bool is_llmq() const { return has_any(source_, {"llmq"}); }
 
   AttentionKind attention() const {
     if (has_any(kernels_, {"triton"})) return AttentionKind::triton;
     if (has_any(kernels_, {"torch 1.13"})) return AttentionKind::flash1;
     if (has_any(kernels_, {"flash v3", "flashattention-3"})) return AttentionKind::flash3;
-    if (has_any(kernels_, {"sdpa", "flash", "cudnn", "hand-written"})) return AttentionKind::flash2;
+    if (has_any(kernels_, {"xla", "transformer engine", "cudnn", "hand-written"}) || is_llmq())
+      return AttentionKind::cudnn;
+    if (has_any(kernels_, {"sdpa", "flash"})) return AttentionKind::flash2;
+    if (has_any(kernels_, {"thunder"}) || run_.runtime == Runtime::megatron) return AttentionKind::cudnn;
     return AttentionKind::unknown;
   }
 
@@ -217,7 +259,7 @@ class Interpretation {
   }
 
   const PublishedRow& row_;
-  std::string model_, strategy_, precision_, recompute_, kernels_;
+  std::string model_, strategy_, precision_, recompute_, kernels_, notes_, source_;
   PublishedRun run_;
 };
 

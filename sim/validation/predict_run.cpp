@@ -1,5 +1,7 @@
 #include "sim/validation/predict_run.hpp"
 
+#include <bit>
+
 #include "sim/closed_form/memory.hpp"
 
 namespace foreshard::sim::validation {
@@ -11,24 +13,46 @@ using closed_form::GpuRates;
 using closed_form::Profile;
 using closed_form::Step;
 
+/// GPUs before Transformer Engine and kernels of attention.
+bool is_old(const Gpu& gpu) { return gpu.generation == "sm_70" || gpu.generation == "sm_75"; }
+
 /// How the software runs what is not a matrix product.
-std::string style_of(const PublishedRun& run) {
+std::string style_of(const PublishedRun& run, const Gpu& gpu) {
   if (run.runtime == Runtime::hand_written) return "hand_written";
-  if (run.runtime == Runtime::xla || run.runtime == Runtime::megatron) return "xla";
-  return run.compiled ? "compiled" : "eager";
+  if (run.runtime == Runtime::xla) return "xla";
+  const bool fused = run.compiled || (run.runtime == Runtime::megatron && !is_old(gpu));
+  return fused ? "compiled" : "eager";
 }
 
-std::string name_of(AttentionKind kind) {
-  constexpr const char* names[] = {"unknown", "math", "flash1", "triton", "flash2", "flash3"};
-  return names[static_cast<std::size_t>(kind)];
+/// The kernel that runs: of cuDNN, FlashAttention-3's equal on sm_90 and later, FlashAttention-2's before.
+std::string attention_of(const PublishedRun& run, const Gpu& gpu) {
+  constexpr const char* names[] = {"flash2", "math", "flash1", "triton", "flash2", "flash3", "flash3"};
+  const bool any = run.attention == AttentionKind::unknown || run.attention == AttentionKind::cudnn;
+  if (any && is_old(gpu)) return "math";
+  const bool new_kernels = gpu.generation == "sm_90" || gpu.generation.starts_with("sm_10");
+  if (run.attention == AttentionKind::cudnn && !new_kernels) return "flash2";
+  return names[static_cast<std::size_t>(run.attention)];
+}
+
+/// Kernels are made for heads of some widths, and compute with the next larger one.
+std::int64_t padded_head(const PublishedRun& run, const std::string& attention) {
+  const std::int64_t head = run.width / run.heads;
+  if (attention == "math") return head;
+  if (attention == "flash2" || attention == "flash3") return (head + 31) / 32 * 32;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(head)));
+}
+
+/// Of a GPU, or of its generation, or of any.
+double of_gpu(const std::string& name, const Gpu& gpu, const Profile& p) {
+  return p.value({name + "." + gpu.name, name + "." + gpu.generation, name});
 }
 
 GpuRates rates_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
   const bool narrow = (run.products == ProductType::fp8 || run.products == ProductType::fp4) && gpu.fp8_flops > 0;
-  const double nic = profile.value({"nic_gbit_per_gpu." + gpu.generation, "nic_gbit_per_gpu"});
+  const double nic = of_gpu("nic_gbit_per_gpu", gpu, profile);
   const double gbit = run.node_gbit_per_s ? *run.node_gbit_per_s / run.gpus_per_node : nic;
-  return {.product_flops = narrow ? gpu.fp8_flops * profile.value({"fp8." + gpu.generation, "fp8"}) : gpu.half_flops,
-          .attention_flops = gpu.half_flops,
+  return {.product_flops = narrow ? gpu.fp8_flops * of_gpu("fp8", gpu, profile) : gpu.half_flops,
+          .half_flops = gpu.half_flops,
           .memory_bytes = gpu.memory_bytes_per_s,
           .multiprocessors = gpu.multiprocessors,
           .node_link_bytes = gpu.node_link_bytes_per_s,
@@ -37,35 +61,38 @@ GpuRates rates_of(const PublishedRun& run, const Gpu& gpu, const Profile& profil
           .network_latency_s = profile.value({"network_latency_s"})};
 }
 
-/// Kernels are made for heads of one size.
-double head_factor(const PublishedRun& run, const std::string& attention, const Profile& p) {
-  return run.width / run.heads < 96 ? p.value({"attention_heads_of_64." + attention, "attention_heads_of_64"}) : 1.0;
-}
-
 Efficiency efficiency_of(const PublishedRun& run, const Gpu& gpu, const Profile& p) {
-  const std::string style = style_of(run), attention = name_of(run.attention);
-  const std::string loss = run.evaluates_metrics ? "composer_metrics" : style;
-  return {
-      .products = p.value({"products." + gpu.generation, "products"}),
-      .product_ramp_k = p.value({"products_ramp_k"}),
-      .waves = p.value({"waves"}),
-      .attention = head_factor(run, attention, p) *
-                   p.value({"attention." + attention + "." + gpu.generation, "attention." + attention, "attention"}),
-      .attention_backward = p.value({"attention_backward"}),
-      .attention_ramp_s = p.value({"attention_ramp_s"}),
-      .memory = p.value({"memory"}),
-      .elementwise = p.value({"elementwise." + style + (run.gated_mlp ? ".gated" : ""), "elementwise." + style}),
-      .loss_bytes = p.value({"loss." + loss}),
-      .update_bytes = p.value({"update_bytes"}),
-      .recomputed_part = p.value({run.stops_recomputation_early ? "recomputed_part.early_stop" : "recomputed_part"}),
-      .network = p.value({"network"}),
-      .contention = p.value({"contention"}),
-      .jitter = p.value({"jitter"}),
-      .host_s = p.value({"host_s." + style}),
-      .issue_s = p.value({"issue_s." + style, "issue_s"})};
+  const std::string style = style_of(run, gpu), kernel = attention_of(run, gpu);
+  const bool narrow_heads = padded_head(run, kernel) < 96;
+  // The loss and two metrics of the logits, cross entropy and perplexity, each as much as the loss.
+  const double losses = run.evaluates_metrics ? 3 : 1;
+  return {.products = of_gpu("products", gpu, p),
+          .attention = of_gpu("attention." + kernel, gpu, p) *
+                       (narrow_heads ? p.value({"attention_heads_of_64." + kernel, "attention_heads_of_64"}) : 1),
+          .attention_backward = p.value({"attention_backward." + kernel, "attention_backward"}),
+          .attention_ramp_s = p.value({"attention_ramp_s." + kernel, "attention_ramp_s"}),
+          .memory = p.value({"memory"}),
+          .elementwise = p.value({"elementwise." + style + (run.gated_mlp ? ".gated" : ""), "elementwise." + style}),
+          .loss_bytes = losses * p.value({"loss." + style}),
+          .update_bytes = p.value({"update_bytes"}),
+          .adapter_bytes = p.value({"adapter_bytes"}),
+          .network = p.value({"network"}),
+          .contention = p.value({"contention"}),
+          .jitter = p.value({"jitter"}),
+          .host_s = p.value({"host_s." + style, "host_s"}),
+          .issue_s = p.value({"issue_s." + style, "issue_s"})};
 }
 
-Step step_of(const PublishedRun& run, const Profile& profile) {
+/// FSDP casts gradients where they are reduced in fp32, and divides them by the ranks; FSDP2 leaves that to NCCL, and
+/// copies them into the buffer that is reduced.
+double gradient_copy_bytes(const PublishedRun& run) {
+  const bool casts = run.reduce_bytes > 2;
+  if (run.runtime == Runtime::pytorch_fsdp1) return casts ? 2 + 4 + 4 + 4 : 2 + 2;
+  if (run.runtime == Runtime::pytorch_fsdp2) return casts ? 2 + 4 + 4 : 2 + 2;
+  return 0;
+}
+
+Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
   return {.layers = run.layers,
           .width = run.width,
           .heads = run.heads,
@@ -75,6 +102,7 @@ Step step_of(const PublishedRun& run, const Profile& profile) {
           .rows = run.micro_batch,
           .seq_len = run.seq_len,
           .micro_batches = run.micro_batches,
+          .attention_head_width = padded_head(run, attention_of(run, gpu)),
           .gated_mlp = run.gated_mlp,
           .tied_head = !run.gated_mlp || run.width < 2600,
           .gpus = run.gpus,
@@ -85,21 +113,27 @@ Step step_of(const PublishedRun& run, const Profile& profile) {
           .shards_gradients = run.stage >= ZeroStage::gradients,
           .gathered_bytes = run.products == ProductType::f32 ? 4.0 : 2.0,
           .reduced_bytes = double(run.reduce_bytes),
-          .recomputed = run.recomputes_selected ? profile.value({"recomputed.selected"}) : run.recomputed};
+          .gradient_copy_bytes = gradient_copy_bytes(run),
+          .recomputed = run.recomputes_selected ? profile.value({"recomputed.selected"}) : run.recomputed,
+          .stops_recomputation_early = run.stops_recomputation_early,
+          .trained = run.lora ? profile.value({"lora_part"}) : 1,
+          .overlaps_backward = run.prefetches_in_backward};
 }
 
 }  // namespace
 
-double predicted_tokens_per_s(const PublishedRun& run, const Profile& profile) {
+double predicted_tokens_per_s(const PublishedRun& row, const Profile& profile) {
+  const PublishedRun run = completed(row, profile);
   const Gpu& gpu = profile.gpu(run.gpu, run.gpu_memory_gb);
   const double step_s =
-      closed_form::step_time(step_of(run, profile), rates_of(run, gpu, profile), efficiency_of(run, gpu, profile))
+      closed_form::step_time(step_of(run, gpu, profile), rates_of(run, gpu, profile), efficiency_of(run, gpu, profile))
           .step_s;
   return static_cast<double>(run.micro_batch * run.micro_batches * run.seq_len) / step_s;
 }
 
 double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
-  const std::string style = style_of(run);
+  const Gpu& gpu = p.gpu(run.gpu, run.gpu_memory_gb);
+  const std::string style = style_of(run, gpu);
   closed_form::Kept kept{
       .activations = p.value({"activations." + style + (run.gated_mlp ? ".gated" : ""), "activations." + style}),
       .loss_bytes = p.value({"loss_memory." + style + (run.gated_mlp ? ".gated" : ""), "loss_memory." + style})};
@@ -107,17 +141,24 @@ double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
   if (run.lora)
     kept.parameter = run.four_bit_base ? p.value({"four_bit_bytes"}) : 2, kept.trained_part = p.value({"lora_part"});
   kept.copies_parameters = !run.pure_half && !run.lora;
-  closed_form::Step step = step_of(run, p);
+  closed_form::Step step = step_of(run, gpu, p);
   if (run.recomputes_selected) step.recomputed = p.value({"recomputed_memory.selected"});
   const double live = closed_form::peak_memory(step, kept).peak();
   return run.peak_kind == PeakKind::reserved ? live * p.value({"reserved." + style}) : live;
 }
 
-bool fits(const PublishedRun& run, const Profile& p) {
-  PublishedRun held = run;
-  held.peak_kind = PeakKind::reserved;
+bool fits(PublishedRun run, const Profile& p, PeakKind kind) {
+  run.peak_kind = kind;
   const double outside = p.value({"outside_bytes"}) + (run.gpus > 1 ? p.value({"communicator_bytes"}) : 0);
-  return predicted_peak_bytes(held, p) + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
+  return predicted_peak_bytes(run, p) + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
+}
+
+PublishedRun completed(PublishedRun run, const Profile& profile) {
+  PublishedRun recomputing = run;
+  recomputing.recomputed = 1;
+  if (!run.shard_degree_stated && !fits(recomputing, profile, PeakKind::allocated)) run.shard_degree = run.gpus;
+  if (!run.recomputation_stated && !fits(run, profile, PeakKind::allocated)) run.recomputed = 1;
+  return run;
 }
 
 double peak_tflops(const PublishedRun& run, const Profile& profile) {

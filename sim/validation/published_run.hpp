@@ -14,7 +14,8 @@ std::string_view name_of(Runtime runtime);
 /// What ranks share out, as ZeRO counts it: nothing, optimizer state, gradients too, parameters too.
 enum class ZeroStage : std::uint8_t { none, optimizer, gradients, parameters };
 
-enum class AttentionKind : std::uint8_t { unknown, math, flash1, triton, flash2, flash3 };
+/// `cudnn`: of cuDNN, as Transformer Engine, XLA and hand-written CUDA call it.
+enum class AttentionKind : std::uint8_t { unknown, math, flash1, triton, flash2, flash3, cudnn };
 
 /// The numbers that matrix products work on.
 enum class ProductType : std::uint8_t { f32, half, fp8, fp4 };
@@ -34,11 +35,13 @@ struct PublishedRun {
   Runtime runtime = Runtime::pytorch_fsdp1;
   ZeroStage stage = ZeroStage::parameters;
   int shard_degree = 1;                ///< of what is shared out
+  bool shard_degree_stated = true;     ///< false: within a node, or over all where that does not fit
   bool reshards_after_forward = true;  ///< assumed where parameters are shared out
   ProductType products = ProductType::half;
   int reduce_bytes = 2;  ///< of a gradient element on the wire
   std::int64_t micro_batch = 1, micro_batches = 1;
   double recomputed = 0;             ///< part of the blocks whose forward is computed again
+  bool recomputation_stated = true;  ///< false: none, or of all blocks where they do not fit without
   bool recomputes_selected = false;  ///< some operators of every block, every other product among them
   AttentionKind attention = AttentionKind::unknown;
   bool compiled = false;
@@ -48,6 +51,7 @@ struct PublishedRun {
   PeakKind peak_kind = PeakKind::unknown;
   bool evaluates_metrics = false;          ///< training metrics of the logits, each micro-batch
   bool stops_recomputation_early = false;  ///< the last product of a block is not computed again
+  bool prefetches_in_backward = true;      ///< false: a block is gathered after the backward of the one before
 };
 
 /// Why a row cannot be used.

@@ -11,8 +11,6 @@ namespace {
 /// Everything at its best rate, and nothing but what is asked for.
 Efficiency ideal() {
   return {.products = 1,
-          .product_ramp_k = 0,
-          .waves = 0,
           .attention = 1,
           .attention_backward = 1,
           .attention_ramp_s = 0,
@@ -28,9 +26,9 @@ Efficiency ideal() {
 
 GpuRates gpu() {
   return {.product_flops = 1e14,
-          .attention_flops = 1e14,
+          .half_flops = 1e14,
           .memory_bytes = 1e30,
-          .multiprocessors = 100,
+          .multiprocessors = 1,
           .node_link_bytes = 1e30,
           .network_bytes = 1e30};
 }
@@ -73,7 +71,7 @@ TEST(ClosedForm, RecomputationAddsTheBlocksForwards) {
 
 TEST(ClosedForm, OfCommunicationAloneIsItsBytes) {
   GpuRates slow = gpu();
-  slow.product_flops = slow.attention_flops = 1e30;
+  slow.product_flops = slow.half_flops = 1e30;
   slow.network_bytes = 1e9;  // 8 GPUs a node: 8 GB/s
   Step step = llama();
   step.reduced_bytes = 4;
@@ -88,7 +86,7 @@ TEST(ClosedForm, OfCommunicationAloneIsItsBytes) {
 
 TEST(ClosedForm, ReplicasSumTheirShards) {
   GpuRates slow = gpu();
-  slow.product_flops = slow.attention_flops = 1e30;
+  slow.product_flops = slow.half_flops = 1e30;
   slow.network_bytes = 1e9;
   Step step = llama();
   step.shard_degree = 8;
@@ -105,10 +103,88 @@ TEST(ClosedForm, MicroBatchesMultiplyAndOneGpuTalksToNobody) {
   EXPECT_EQ(step_time(step, gpu(), ideal()).communication_s, 0);
 }
 
+/// The head alone, of 109 tiles of 128 × 256: two waves of 108 multiprocessors.
+TEST(ClosedForm, ProductsTakeWholeWavesOfTiles) {
+  GpuRates wide = gpu();
+  wide.multiprocessors = 108;
+  const Step step{.width = 256, .ffn_width = 256, .vocab_size = 256, .rows = 109, .seq_len = 128};
+  EXPECT_NEAR(step_time(step, wide, ideal()).products_s, 6.0 * 216 * 128 * 256 * 256 / 1e14, 1e-12);
+}
+
+TEST(ClosedForm, AttentionIsComputedInPaddedHeads) {
+  Step step = llama();
+  const double exact = step_time(step, gpu(), ideal()).attention_s;
+  step.attention_head_width = 192;
+  EXPECT_NEAR(step_time(step, gpu(), ideal()).attention_s, 1.5 * exact, 1e-9);
+}
+
+TEST(ClosedForm, RecomputationThatStopsEarlyLeavesOutTheLastProduct) {
+  Step step = llama();
+  step.recomputed = 1;
+  const double all = step_time(step, gpu(), ideal()).recompute_s;
+  step.stops_recomputation_early = true;
+  EXPECT_NEAR(step_time(step, gpu(), ideal()).recompute_s, all - 32 * 2 * 8192.0 * 4096 * 14336 / 1e14, 1e-9);
+}
+
+TEST(ClosedForm, WithoutPrefetchBackwardWaitsForItsCollectives) {
+  GpuRates slow = gpu();
+  slow.network_bytes = 1e11;
+  Step step = llama();
+  const double overlapped = step_time(step, slow, ideal()).step_s;
+  step.overlaps_backward = false;
+  const double block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336), once = block * 2 * 15 / 16 / 8e11;
+  EXPECT_NEAR(step_time(step, slow, ideal()).step_s - overlapped, 32 * 2 * once, 1e-9);
+}
+
+/// Gradients that all ranks keep whole are reduced in the last micro-batch; the update's result is shared out.
+TEST(ClosedForm, OptimizerShardsCommunicateOnceAStep) {
+  GpuRates slow = gpu();
+  slow.product_flops = slow.half_flops = 1e30;
+  slow.network_bytes = 1e9;
+  Step step = llama();
+  step.shards_parameters = step.reshards_after_forward = step.shards_gradients = false;
+  step.micro_batches = 5;
+  const double block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336), once = block * 2 * 15 / 16 / 8e9;
+  const StepTime time = step_time(step, slow, ideal());
+  EXPECT_NEAR(time.communication_s, 32 * 2 * once, 1e-9);
+  EXPECT_NEAR(time.update_s, 32 * once, 1e-9);
+}
+
+/// Forward, the products of the inputs' gradients, and all of attention.
+TEST(ClosedForm, FrozenParametersNeedNoGradients) {
+  Step step = llama();
+  const StepTime whole = step_time(step, gpu(), ideal());
+  step.trained = 0.01;
+  EXPECT_NEAR(step_time(step, gpu(), ideal()).step_s, whole.step_s - whole.products_s / 3, 1e-9);
+}
+
+TEST(ClosedForm, ComputeSlowsWhileACollectiveFillsTheLinks) {
+  GpuRates linked = gpu();
+  linked.node_link_bytes = 1e12;
+  Step step = llama();
+  step.gpus = step.shard_degree = 8;
+  Efficiency e = ideal();
+  const double free = step_time(step, linked, e).step_s;
+  e.contention = 0.25;
+  const double block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336), once = block * 2 * 7 / 8 / 1e12;
+  EXPECT_NEAR(step_time(step, linked, e).step_s - free, 0.25 * 32 * 3 * once, 1e-9);
+}
+
+TEST(ClosedForm, CopiesOfGradientsMoveTheirBytes) {
+  GpuRates slow = gpu();
+  slow.memory_bytes = 1e15;
+  Step step = llama();
+  const double without = step_time(step, slow, ideal()).step_s;
+  step.gradient_copy_bytes = 14;
+  EXPECT_NEAR(step_time(step, slow, ideal()).step_s - without, 14 * parameters_of(step) / 1e15, 1e-9);
+}
+
 TEST(ClosedFormProfile, KnowsGpusByThePrintedNameAndMemory) {
   const Profile profile;
-  EXPECT_EQ(profile.gpu("A100", 40).name, "A100-SXM4-40GB");
-  EXPECT_EQ(profile.gpu("A100", 80).name, "A100-SXM4-80GB");
+  EXPECT_EQ(profile.gpu("A100", 40).name, "a100-sxm-40gb");
+  EXPECT_EQ(profile.gpu("A100", 80).name, "a100-sxm-80gb");
+  EXPECT_EQ(profile.gpu("A100").name, "a100-sxm-80gb");
+  EXPECT_EQ(profile.gpu("H200", 141).name, "h200");
   EXPECT_DOUBLE_EQ(profile.gpu("H100").half_flops, 989e12);
   EXPECT_THROW(profile.gpu("H1000"), InputError);
 }

@@ -34,9 +34,9 @@ TEST(Validation, EveryRowIsUsedOrSaysWhyNot) {
 
 TEST(Validation, ThroughputOfPublishedRunsIsPredicted) {
   const Errors errors = errors_of(all().throughput);
-  EXPECT_LE(errors.mape_pct, 5.0);
+  EXPECT_LE(errors.mape_pct, 2.9);
   EXPECT_LE(std::abs(errors.bias_pct), 1.0);
-  EXPECT_LE(errors.p90_pct, 10.0);
+  EXPECT_LE(errors.p90_pct, 6.5);
 }
 
 TEST(Validation, PeakMemoryOfPublishedRunsIsPredicted) {
