@@ -35,7 +35,15 @@ bool is_product(OpKind kind) {
   return kind == OpKind::linear || kind == OpKind::linear_input_grad || kind == OpKind::linear_weight_grad;
 }
 
-bool is_attention(OpKind kind) { return kind == OpKind::attention || kind == OpKind::attention_backward; }
+bool is_attention_backward(OpKind kind) {
+  return kind == OpKind::attention_backward || kind == OpKind::full_attention_backward;
+}
+bool is_full_attention(OpKind kind) {
+  return kind == OpKind::full_attention || kind == OpKind::full_attention_backward;
+}
+bool is_attention(OpKind kind) {
+  return kind == OpKind::attention || is_attention_backward(kind) || is_full_attention(kind);
+}
 bool is_copy(OpKind kind) { return kind == OpKind::fetch || kind == OpKind::offload; }
 
 const Quantity host_bytes_per_s{
@@ -114,7 +122,16 @@ Demand GpuOpCost::estimate(const plan::Op& op) {
 
 GpuOpCost::Kernel GpuOpCost::kernel(const plan::Op& op) {
   if (is_product(op.kind)) return product(op);
+  if (op.kind == OpKind::opaque || op.kind == OpKind::opaque_backward) return opaque(op);
   return is_attention(op.kind) ? attention(op) : memory_bound(op);
+}
+
+/// At the part of the peak that its profile says, on all SMs, unless its operands take longer.
+GpuOpCost::Kernel GpuOpCost::opaque(const plan::Op& op) {
+  sources_.insert("as the model's profile says: part of the peak that its units reach");
+  const double peak = is_half(type_of(plan_, op)) ? gpu_.half_flops : gpu_.f32_flops;
+  const Kernel moved = memory_bound(op);
+  return {std::max(op.cost.flops / (static_cast<double>(op.scalar) * peak), moved.seconds), moved.memory_s, gpu_.sms};
 }
 
 GpuOpCost::Kernel GpuOpCost::product(const plan::Op& op) {
@@ -127,11 +144,11 @@ GpuOpCost::Kernel GpuOpCost::product(const plan::Op& op) {
 GpuOpCost::Kernel GpuOpCost::attention(const plan::Op& op) {
   const Sizes& s = op.sizes;
   const DType type = type_of(plan_, op);
-  const cost::Attention attention{s.batch, s.heads, s.seq, s.inner, true, size_bytes(type)};
+  const cost::Attention attention{s.batch, s.heads, s.seq, s.inner, !is_full_attention(op.kind), size_bytes(type)};
   const auto kernel = is_half(type) ? cost::own_attention(gpu_.arch) : cost::AttentionKernel::unfused;
   std::string source;
-  const double seconds = cost::attention_seconds(profile_, gpu_, attention, kernel,
-                                                 op.kind == OpKind::attention_backward, Running::in_step, &source);
+  const double seconds = cost::attention_seconds(profile_, gpu_, attention, kernel, is_attention_backward(op.kind),
+                                                 Running::in_step, &source);
   sources_.insert(std::move(source));
   return {seconds, memory_seconds(moved_bytes(op)),
           std::max<std::int64_t>(1, s.batch * s.heads * ((s.seq + 127) / 128))};

@@ -51,6 +51,7 @@ class GpuOpCost {
   Kernel kernel(const plan::Op& op);
   Kernel product(const plan::Op& op);
   Kernel attention(const plan::Op& op);
+  Kernel opaque(const plan::Op& op);
   Kernel memory_bound(const plan::Op& op);
   Demand copy(const plan::Op& op);
   Demand in_host(const plan::Op& op);

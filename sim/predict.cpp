@@ -99,8 +99,9 @@ int ranks_per_node(const Machine& machine, int world_size) {
 double model_flops(const plan::Plan& plan) {
   double per_token = 6.0 * static_cast<double>(plan.parameters);
   for (const plan::Op& op : plan.ops_of(plan.segments.front()))
-    if (op.kind == OpKind::attention && op.phase == plan::Phase::forward)
-      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * op.sizes.seq);
+    if (const bool full = op.kind == OpKind::full_attention;
+        (full || op.kind == OpKind::attention) && op.phase == plan::Phase::forward)
+      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * (full ? op.sizes.rows : op.sizes.seq));
   return per_token * static_cast<double>(plan.micro_batch_tokens) * plan.micro_batches;
 }
 

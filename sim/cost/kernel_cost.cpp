@@ -1,5 +1,7 @@
 #include "sim/cost/kernel_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -39,6 +41,40 @@ std::vector<const KernelTable*> tables_of(const Machine& machine, OpKind kind, b
   return preferred(tables, [=](const KernelTable* t) { return t->accumulate == accumulate; });
 }
 
+/// A kernel that moves and computes about as much, for kinds that no machine has tables of.
+OpKind stand_in(OpKind kind) {
+  switch (kind) {
+    case OpKind::opaque:
+    case OpKind::opaque_backward:
+      return OpKind::linear;
+    case OpKind::full_attention:
+      return OpKind::attention;
+    case OpKind::full_attention_backward:
+      return OpKind::attention_backward;
+    case OpKind::gelu_exact:
+    case OpKind::relu:
+      return OpKind::gelu;
+    case OpKind::gelu_exact_backward:
+    case OpKind::relu_backward:
+      return OpKind::gelu_backward;
+    case OpKind::geglu:
+      return OpKind::swiglu;
+    case OpKind::geglu_backward:
+      return OpKind::swiglu_backward;
+    case OpKind::load_images:
+    case OpKind::first_token:
+    case OpKind::first_token_backward:
+    case OpKind::relative_bias:
+      return OpKind::cast;
+    case OpKind::image_tokens:
+    case OpKind::image_tokens_backward:
+    case OpKind::relative_bias_backward:
+      return OpKind::add;
+    default:
+      return kind;
+  }
+}
+
 bool has_table(const Machine& machine, OpKind kind) {
   return std::ranges::any_of(machine.kernels, [&](const KernelTable& table) { return table.kind == kind; });
 }
@@ -66,11 +102,12 @@ double kernel_seconds(const Machine& machine, OpKind kind, bool accumulate, cons
     return std::max(machine.kernel_floor_s.value,
                     words_moved(kind) / words_moved(OpKind::adamw) *
                         kernel_seconds(machine, OpKind::adamw, accumulate, sizes, busy_cores, source));
-  const auto tables = tables_of(machine, kind, accumulate, dtype);
+  const OpKind like = has_table(machine, kind) ? kind : stand_in(kind);
+  const auto tables = tables_of(machine, like, accumulate, dtype);
   FORESHARD_EXPECT(!tables.empty(), "a machine has a table for every kernel");
   const auto [below, above] = around(tables, busy_cores);
   const Shape shape = shape_of(kind, sizes, accumulate);
-  if (source) *source = below->source;
+  if (source) *source = like == kind ? below->source : fmt::format("as {}: {}", model::name_of(like), below->source);
   double seconds = shape.work / rate(*below, shape);
   if (below != above) {
     const double part = double(busy_cores - below->busy_cores) / (above->busy_cores - below->busy_cores);

@@ -1,6 +1,7 @@
 #include "sim/cost/shape.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace foreshard::sim::cost {
 namespace {
@@ -18,10 +19,18 @@ Shape matrix_product(const Sizes& s) {
   return product(real(s.rows), real(s.cols), real(s.inner), real(s.rows) * real(s.cols) * real(s.inner));
 }
 
+/// Causal attention leaves out half of the pairs; all keys of full attention, of which a sequence has `rows`, count
+/// twice.
 Shape attention(const Sizes& s) {
-  const double pairs = real(s.batch) * real(s.heads) * real(s.seq) * real(s.seq);
+  const double pairs = real(s.batch) * real(s.heads) * real(s.seq) * real(s.rows > 0 ? 2 * s.rows : s.seq);
   const double width = real((s.inner + 15) / 16 * 16);
   return product(real(s.batch) * real(s.heads), real(s.seq), width, pairs * width);
+}
+
+/// As a product of square matrices with as many FLOPs.
+Shape opaque(double flops) {
+  const double side = std::cbrt(flops / 2);
+  return product(side, side, side, flops / 2);
 }
 
 Shape elements(double count) { return product(count, 1, 1, count); }
@@ -34,8 +43,13 @@ Shape shape_of(OpKind kind, const Sizes& s, bool accumulate) {
     case OpKind::linear_input_grad:
     case OpKind::linear_weight_grad:
       return matrix_product(s);
+    case OpKind::opaque:
+    case OpKind::opaque_backward:
+      return opaque(model::flops(kind, s));
     case OpKind::attention:
     case OpKind::attention_backward:
+    case OpKind::full_attention:
+    case OpKind::full_attention_backward:
       return attention(s);
     case OpKind::embedding_backward:
       return elements(real(s.rows) * real(s.cols) + (accumulate ? 0 : real(s.inner + s.seq) * real(s.cols)));

@@ -21,7 +21,7 @@ class GptBuilder : GraphBuilder {
     TensorId x = dropout("drop", embedding("wte", token_table_, positions, c_.vocab_size, c_.width));
     for (std::int64_t layer = 0; layer < c_.layers; ++layer) x = block(x, layer);
     return_to_root();
-    x = layer_norm("ln_f", x);
+    x = norm("ln_f", x);
     loss(x, head_weight(), c_.width, c_.vocab_size);
     return take();
   }
@@ -31,34 +31,20 @@ class GptBuilder : GraphBuilder {
     begin_unit(fmt::format("u{}", layer));
     const std::string path = fmt::format("h.{}", layer), attn = path + ".attn", mlp = path + ".mlp";
     const double residual_stddev = 0.02 / std::sqrt(2.0 * static_cast<double>(c_.layers));
-    const TensorId qkv = linear(attn + ".c_attn", layer_norm(path + ".ln_1", x), c_.width, 3 * c_.width, true, 0.02);
-    const TensorId attended = linear(attn + ".c_proj", attention(attn, qkv), c_.width, c_.width, true, residual_stddev);
+    const TensorId qkv = linear(attn + ".c_attn", norm(path + ".ln_1", x), c_.width, 3 * c_.width, true, 0.02);
+    const TensorId attended = linear(attn + ".c_proj", attend(attn, qkv), c_.width, c_.width, true, residual_stddev);
     x = add(path, x, dropout(attn, attended));
-    const TensorId hidden = gelu(mlp, linear(mlp + ".c_fc", layer_norm(path + ".ln_2", x), c_.width, ffn_, true, 0.02));
-    return add(path, x, dropout(mlp, linear(mlp + ".c_proj", hidden, ffn_, c_.width, true, residual_stddev)));
+    const TensorId hidden = linear(mlp + ".c_fc", norm(path + ".ln_2", x), c_.width, ffn_, true, 0.02);
+    const TensorId active = elementwise(mlp, OpKind::gelu, ffn_, {hidden});
+    return add(path, x, dropout(mlp, linear(mlp + ".c_proj", active, ffn_, c_.width, true, residual_stddev)));
   }
 
-  TensorId layer_norm(const std::string& name, TensorId x) {
-    const TensorId gain = parameter(name + ".weight", {c_.width}, {.constant = 1});
-    const TensorId bias = parameter(name + ".bias", {c_.width}, {});
-    const TensorId y = activation(rows() * c_.width), mean = activation(rows()), rstd = activation(rows());
-    op(name, OpKind::layer_norm, {.rows = rows(), .cols = c_.width}, {x, gain, bias}, {y, mean, rstd},
-       static_cast<float>(c_.norm_epsilon));
-    return y;
-  }
+  TensorId norm(const std::string& name, TensorId x) { return layer_norm(name, x, c_.width, c_.norm_epsilon); }
 
-  TensorId attention(const std::string& path, TensorId qkv) {
-    const TensorId y = activation(rows() * c_.width), log_sum_exp = activation(rows() * c_.heads);
-    op(path, OpKind::attention,
-       {.inner = c_.width / c_.heads, .batch = shape().batch, .seq = shape().seq, .heads = c_.heads}, {qkv},
-       {y, log_sum_exp});
-    return y;
-  }
-
-  TensorId gelu(const std::string& path, TensorId x) {
-    const TensorId y = activation(rows() * ffn_);
-    op(path, OpKind::gelu, {.rows = rows(), .cols = ffn_}, {x}, {y});
-    return y;
+  TensorId attend(const std::string& path, TensorId qkv) {
+    return attention(path, OpKind::attention,
+                     {.inner = c_.width / c_.heads, .batch = shape().batch, .seq = shape().seq, .heads = c_.heads},
+                     {qkv});
   }
 
   TensorId dropout(const std::string& path, TensorId x) {

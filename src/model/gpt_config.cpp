@@ -45,10 +45,7 @@ std::vector<std::string> problems(const GptConfig& c, const BatchShape& shape) {
   check_extents(extents, shape, found);
   if (c.ffn_width < 0)
     found.push_back(fmt::format("model.ffn_width is {}, expected 0 (4 × width) or more", c.ffn_width));
-  if (c.heads > 0 && c.width % c.heads != 0)
-    found.push_back(fmt::format(
-        "model.heads is {}, which does not divide model.width {}; heads of {} would be {} wide, the remainder is {}",
-        c.heads, c.width, c.heads, c.width / c.heads, c.width % c.heads));
+  check_head_division(c.width, c.heads, found);
   if (!(c.dropout >= 0 && c.dropout < 1))
     found.push_back(fmt::format("model.dropout is {}, expected 0 up to but not including 1", c.dropout));
   check_elements(extents, c.ffn_width > 0 ? static_cast<double>(c.ffn_width) : 4 * static_cast<double>(c.width), shape,

@@ -62,8 +62,9 @@ TensorId GraphBuilder::linear(const std::string& name, TensorId x, std::int64_t 
                               double stddev) {
   const TensorId weight = parameter(name + ".weight", {out, in}, {.stddev = stddev});
   const TensorId added = bias ? parameter(name + ".bias", {out}, {}) : TensorId::none();
-  const TensorId y = activation(rows() * out);
-  op(name, OpKind::linear, {.rows = rows(), .cols = out, .inner = in}, {x, weight, added}, {y});
+  const std::int64_t in_rows = graph_[x].elements / in;
+  const TensorId y = activation(in_rows * out);
+  op(name, OpKind::linear, {.rows = in_rows, .cols = out, .inner = in}, {x, weight, added}, {y});
   return y;
 }
 
@@ -74,12 +75,52 @@ TensorId GraphBuilder::add(const std::string& path, TensorId a, TensorId b) {
   return sum;
 }
 
+TensorId GraphBuilder::layer_norm(const std::string& name, TensorId x, std::int64_t width, double epsilon, bool bias) {
+  const TensorId gain = parameter(name + ".weight", {width}, {.constant = 1});
+  const TensorId shift = bias ? parameter(name + ".bias", {width}, {}) : TensorId::none();
+  const std::int64_t norms = graph_[x].elements / width;
+  const TensorId y = activation(norms * width), mean = activation(norms), rstd = activation(norms);
+  op(name, OpKind::layer_norm, {.rows = norms, .cols = width}, {x, gain, shift}, {y, mean, rstd},
+     static_cast<float>(epsilon));
+  return y;
+}
+
+TensorId GraphBuilder::rms_norm(const std::string& name, TensorId x, std::int64_t width, double epsilon) {
+  const TensorId gain = parameter(name + ".weight", {width}, {.constant = 1});
+  const std::int64_t norms = graph_[x].elements / width;
+  const TensorId y = activation(norms * width), rstd = activation(norms);
+  op(name, OpKind::rms_norm, {.rows = norms, .cols = width}, {x, gain}, {y, rstd}, static_cast<float>(epsilon));
+  return y;
+}
+
+TensorId GraphBuilder::elementwise(const std::string& path, OpKind kind, std::int64_t cols,
+                                   std::vector<TensorId> operands) {
+  const std::int64_t elements = graph_[operands.front()].elements;
+  const TensorId y = activation(elements);
+  op(path, kind, {.rows = elements / cols, .cols = cols}, std::move(operands), {y});
+  return y;
+}
+
+TensorId GraphBuilder::attention(const std::string& path, OpKind kind, const Sizes& sizes,
+                                 std::vector<TensorId> operands, float scalar) {
+  const std::int64_t queries = sizes.batch * sizes.seq;
+  const TensorId y = activation(queries * sizes.heads * sizes.inner), log_sum_exp = activation(queries * sizes.heads);
+  op(path, kind, sizes, std::move(operands), {y, log_sum_exp}, scalar);
+  return y;
+}
+
 void GraphBuilder::loss(TensorId x, TensorId weight, std::int64_t width, std::int64_t vocab) {
-  const TensorId logits = activation(rows() * vocab), log_sum_exp = activation(rows());
+  const TensorId logits = activation(rows() * vocab);
   op("lm_head", OpKind::linear, {.rows = rows(), .cols = vocab, .inner = width}, {x, weight, TensorId::none()},
      {logits});
+  cross_entropy(logits, vocab);
+}
+
+void GraphBuilder::cross_entropy(TensorId logits, std::int64_t classes) {
+  const std::int64_t count = graph_[logits].elements / classes;
+  const TensorId log_sum_exp = activation(count);
   graph_.loss = graph_.add_tensor({.role = Role::activation, .dtype = DType::f64, .elements = 2});
-  op("loss", OpKind::cross_entropy, {.rows = rows(), .cols = vocab}, {logits, graph_.targets},
+  op("loss", OpKind::cross_entropy, {.rows = count, .cols = classes}, {logits, graph_.targets},
      {graph_.loss, log_sum_exp});
 }
 

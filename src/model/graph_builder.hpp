@@ -17,6 +17,8 @@ class GraphBuilder {
   Graph take() { return std::move(graph_); }
   std::int64_t rows() const { return shape_.batch * shape_.seq; }
   const BatchShape& shape() const { return shape_; }
+  TensorId tokens() const { return graph_.tokens; }
+  TensorId targets() const { return graph_.targets; }
 
   /// What follows belongs to a new unit; or to the root again.
   void begin_unit(std::string name);
@@ -35,8 +37,18 @@ class GraphBuilder {
   /// zeros.
   TensorId linear(const std::string& name, TensorId x, std::int64_t in, std::int64_t out, bool bias, double stddev);
   TensorId add(const std::string& path, TensorId a, TensorId b);
+  /// Norms of rows of `width`: parameters `name`.weight, of ones, and `name`.bias, of zeros, if there is one.
+  TensorId layer_norm(const std::string& name, TensorId x, std::int64_t width, double epsilon, bool bias = true);
+  TensorId rms_norm(const std::string& name, TensorId x, std::int64_t width, double epsilon);
+  /// A result as large as the first operand, computed element by element; rows of `cols`.
+  TensorId elementwise(const std::string& path, OpKind kind, std::int64_t cols, std::vector<TensorId> operands);
+  /// Attention of a kind; the result has `sizes.heads`·`sizes.inner` columns.
+  TensorId attention(const std::string& path, OpKind kind, const Sizes& sizes, std::vector<TensorId> operands,
+                     float scalar = 0);
   /// Logits x·weightᵀ of `vocab` and their loss against the targets, which ends the graph.
   void loss(TensorId x, TensorId weight, std::int64_t width, std::int64_t vocab);
+  /// The loss of logits in rows of `classes`; ends the graph.
+  void cross_entropy(TensorId logits, std::int64_t classes);
 
  private:
   TensorId input();

@@ -1,30 +1,15 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <initializer_list>
-
+#include "model/hf_config_checks.hpp"
 #include "model/hf_config_families.hpp"
 
 namespace foreshard::model {
 namespace {
 
+constexpr std::string_view alone = "a decoder alone is what is planned";
 constexpr double rope_theta = 10000;  // default_theta of transformers' configurations
 
-template <std::size_t n>
-using Names = std::array<std::string_view, n>;
-
-void expect_activation(HfConfigFile& file, std::initializer_list<std::string_view> computed) {
-  const auto given = file.text(hf::activation);
-  if (!given || std::ranges::find(computed, *given) != computed.end()) return;
-  for (const std::string_view key : hf::activation)
-    if (file.has(key) && !file.null(key))
-      return file.refuse(key, fmt::format("{}: no other is computed", fmt::join(computed, " or ")));
-}
-
-void refuse_flag(HfConfigFile& file, std::string_view key) {
-  const Names<1> name{key};
-  if (file.boolean(name).value_or(false)) file.refuse(key, "false: a decoder alone is what is planned");
-}
+using hf::Names;
 
 void read_sizes(HfConfigFile& file, const hf::Decoder& keys, auto& c) {
   c.width = file.size(keys.width);
@@ -34,17 +19,8 @@ void read_sizes(HfConfigFile& file, const hf::Decoder& keys, auto& c) {
   c.max_seq_len = file.size(keys.positions);
   c.norm_epsilon = file.positive(hf::norm_epsilon, keys.norm_epsilon_key, keys.norm_epsilon);
   c.tied_head = file.boolean(hf::tied_head, keys.tied_head);
-  refuse_flag(file, "is_encoder_decoder");
-  refuse_flag(file, "add_cross_attention");
-}
-
-void note_dropout(HfConfigFile& file, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    file.mark(key);
-    if (const std::string value = file.shown(key);
-        value != "missing" && value != "null" && value != "0.0" && value != "0")
-      file.note(fmt::format("{} {} is not taken over: model.dropout says what is dropped", key, value));
-  }
+  refuse_flag(file, "is_encoder_decoder", alone);
+  refuse_flag(file, "add_cross_attention", alone);
 }
 
 std::int64_t read_kv_heads(HfConfigFile& file, const hf::Decoder& keys, std::int64_t heads) {

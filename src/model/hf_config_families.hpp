@@ -2,6 +2,10 @@
 #include "model/gpt.hpp"
 #include "model/hf_config_file.hpp"
 #include "model/llama.hpp"
+#include "model/mpt.hpp"
+#include "model/profile.hpp"
+#include "model/t5.hpp"
+#include "model/vit.hpp"
 
 /// One reader a family: takes what decides shapes, notes what is assumed, refuses what is computed otherwise.
 namespace foreshard::model {
@@ -11,5 +15,13 @@ GptConfig read_gpt2(HfConfigFile& file);
 LlamaConfig read_llama(HfConfigFile& file);
 LlamaConfig read_mistral(HfConfigFile& file);
 LlamaConfig read_qwen2(HfConfigFile& file);
+/// By llm-foundry, which the keys come from: transformers' own MPT has no biases and no table whatever they say.
+MptConfig read_mpt(HfConfigFile& file);
+T5Config read_t5(HfConfigFile& file);
+VitConfig read_vit(HfConfigFile& file);
+/// A profile of our own form: {"model_type": "profile", "name": …, "part_of_peak": 0 … 1, "units": [{"name", "count",
+/// "parameters", "forward_flops", "backward_flops", "activation_bytes", "output_values"}, …], "root": {…}}, as
+/// `ProfiledUnit` says; `count` equal units may be one entry.
+ProfileConfig read_profile(HfConfigFile& file);
 
 }  // namespace foreshard::model

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -51,9 +52,9 @@ std::string shortened(std::string text) {
 
 std::string text_of(const Json& value) { return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 
-bool is_whole(const Json& value, std::int64_t least) {
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{largest}) return false;
-  return value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= largest;
+bool is_whole(const Json& value, std::int64_t least, std::int64_t most = largest) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) return false;
+  return value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most;
 }
 
 bool is_positive(const Json& value) {
@@ -96,11 +97,20 @@ std::optional<std::string> HfConfigFile::find(hf::Spellings spellings) {
   return found;
 }
 
-std::optional<std::int64_t> HfConfigFile::integer(hf::Spellings spellings, std::int64_t least) {
+std::optional<std::int64_t> HfConfigFile::integer(hf::Spellings spellings, std::int64_t least, std::int64_t most) {
   const auto key = find(spellings);
   if (!key) return {};
-  if (is_whole(json_.at(*key), least)) return json_.at(*key).get<std::int64_t>();
-  refuse(*key, fmt::format("a whole number from {} to {}", least, largest));
+  if (is_whole(json_.at(*key), least, most)) return json_.at(*key).get<std::int64_t>();
+  refuse(*key, fmt::format("a whole number from {} to {}", least, most));
+  return {};
+}
+
+std::optional<double> HfConfigFile::number(hf::Spellings spellings, double least, double most) {
+  const auto key = find(spellings);
+  if (!key) return {};
+  const Json& value = json_.at(*key);
+  if (value.is_number() && value.get<double>() >= least && value.get<double>() <= most) return value.get<double>();
+  refuse(*key, fmt::format("a number from {:g} to {:g}", least, most));
   return {};
 }
 
@@ -146,6 +156,43 @@ bool HfConfigFile::boolean(hf::Spellings spellings, bool absent) {
   if (const auto given = boolean(spellings)) return *given;
   assume(spellings.front(), absent ? "true" : "false");
   return absent;
+}
+
+std::pair<std::int64_t, std::int64_t> HfConfigFile::pair(std::string_view key, std::int64_t absent) {
+  mark(key);
+  if (!has(key) || null(key)) {
+    assume(key, fmt::format("{}", absent));
+    return {absent, absent};
+  }
+  const Json& value = json_.at(std::string(key));
+  if (is_whole(value, 1)) return {value.get<std::int64_t>(), value.get<std::int64_t>()};
+  if (value.is_array() && value.size() == 2 && is_whole(value[0], 1) && is_whole(value[1], 1))
+    return {value[0].get<std::int64_t>(), value[1].get<std::int64_t>()};
+  refuse(key, fmt::format("a whole number from 1 to {}, or two of them", largest));
+  return {absent, absent};
+}
+
+std::vector<HfConfigFile> HfConfigFile::array(std::string_view key) {
+  mark(key);
+  std::vector<HfConfigFile> entries;
+  if (!has(key) || null(key)) return entries;
+  const Json& value = json_.at(std::string(key));
+  const bool objects = value.is_array() && std::ranges::all_of(value, [](const Json& one) { return one.is_object(); });
+  if (objects) {
+    for (const Json& one : value) entries.push_back(HfConfigFile(one, origin_));
+  } else {
+    refuse(key, "a list of objects");
+  }
+  return entries;
+}
+
+std::optional<std::int64_t> HfConfigFile::entries(std::string_view key) {
+  mark(key);
+  if (!has(key) || null(key)) return {};
+  const Json& value = json_.at(std::string(key));
+  if (value.is_object()) return static_cast<std::int64_t>(value.size());
+  refuse(key, "an object");
+  return {};
 }
 
 HfConfigFile HfConfigFile::object(std::string_view key) {

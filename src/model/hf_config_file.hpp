@@ -23,7 +23,8 @@ class HfConfigFile {
 
   /// Each reader takes the first spelling with a value other than null, and refuses two that disagree. Nothing is
   /// noted where a key is missing.
-  std::optional<std::int64_t> integer(hf::Spellings spellings, std::int64_t least = 1);
+  std::optional<std::int64_t> integer(hf::Spellings spellings, std::int64_t least = 1, std::int64_t most = INT32_MAX);
+  std::optional<double> number(hf::Spellings spellings, double least, double most);
   std::optional<double> positive(hf::Spellings spellings);  ///< a number above 0
   std::optional<bool> boolean(hf::Spellings spellings);
   std::optional<std::string> text(hf::Spellings spellings);
@@ -37,6 +38,12 @@ class HfConfigFile {
   /// True for a key that is there, whatever its value; `null`: and is null.
   bool has(std::string_view key) const { return json_.contains(key); }
   bool null(std::string_view key) const { return has(key) && json_.at(std::string(key)).is_null(); }
+  /// A whole number, or two of them for height and width.
+  std::pair<std::int64_t, std::int64_t> pair(std::string_view key, std::int64_t absent);
+  /// The objects of the list at `key`, each as a file of its own.
+  std::vector<HfConfigFile> array(std::string_view key);
+  /// How many entries the object at `key` has.
+  std::optional<std::int64_t> entries(std::string_view key);
   /// The object at `key` as a file of its own, empty if there is none; its notes and problems count
   /// once they are taken back.
   HfConfigFile object(std::string_view key);

@@ -9,6 +9,8 @@
 /// spelling is a word in this file.
 namespace foreshard::model::hf {
 
+template <std::size_t n>
+using Names = std::array<std::string_view, n>;
 using Spellings = std::span<const std::string_view>;
 
 inline constexpr std::array<std::string_view, 3> width{"hidden_size", "n_embd", "d_model"};
@@ -39,7 +41,7 @@ struct Size {
   std::int64_t absent = 0;
 };
 
-/// What a decoder's configuration class declares.
+/// What the configuration class of a decoder, or of what resembles one, declares.
 struct Decoder {
   std::string_view model_type;
   Size width, layers, heads, ffn_width, vocab_size, positions;
@@ -87,5 +89,38 @@ inline constexpr Decoder qwen2{.model_type = "qwen2",
                                .vocab_size = {"vocab_size", vocab_size, 151936},
                                .positions = {"max_position_embeddings", positions, 32768},
                                .kv_heads = 32};
+
+inline constexpr Decoder mpt{.model_type = "mpt",
+                             .width = {"d_model", width, 2048},
+                             .layers = {"n_layers", layers, 24},
+                             .heads = {"n_heads", heads, 16},
+                             .ffn_width = {"expansion_ratio", {}, 4},
+                             .vocab_size = {"vocab_size", vocab_size, 50368},
+                             .positions = {"max_seq_len", positions, 2048},
+                             .tied_head = true,
+                             .norm_epsilon = 1e-5,
+                             .norm_epsilon_key = "layer_norm_epsilon"};
+
+inline constexpr Decoder t5{.model_type = "t5",
+                            .width = {"d_model", width, 512},
+                            .layers = {"num_layers", layers, 6},
+                            .heads = {"num_heads", heads, 8},
+                            .ffn_width = {"d_ff", ffn_width, 2048},
+                            .vocab_size = {"vocab_size", vocab_size, 32128},
+                            .positions = {"n_positions", positions, 512},
+                            .tied_head = true,
+                            .norm_epsilon = 1e-6,
+                            .norm_epsilon_key = "layer_norm_epsilon"};
+
+/// Of an encoder of images, without vocabulary and positions.
+inline constexpr Decoder vit{.model_type = "vit",
+                             .width = {"hidden_size", width, 768},
+                             .layers = {"num_hidden_layers", layers, 12},
+                             .heads = {"num_attention_heads", heads, 12},
+                             .ffn_width = {"intermediate_size", ffn_width, 3072},
+                             .vocab_size = {},
+                             .positions = {},
+                             .norm_epsilon = 1e-12,
+                             .norm_epsilon_key = "layer_norm_eps"};
 
 }  // namespace foreshard::model::hf

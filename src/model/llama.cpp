@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/error.hpp"
 #include "model/graph_builder.hpp"
 
@@ -9,6 +11,12 @@ namespace foreshard::model {
 namespace {
 
 constexpr double stddev = 0.02;  // initializer_range of Hugging Face's configurations
+
+Graph with_lora_alone_trained(Graph graph) {
+  for (Parameter& parameter : graph.parameters)
+    parameter.trainable = parameter.name.find(".lora_") != std::string::npos;
+  return graph;
+}
 
 class LlamaBuilder : GraphBuilder {
  public:
@@ -24,42 +32,45 @@ class LlamaBuilder : GraphBuilder {
     TensorId x = embedding("embed_tokens", token_table_, TensorId::none(), c_.vocab_size, c_.width);
     for (std::int64_t layer = 0; layer < c_.layers; ++layer) x = block(x, layer);
     return_to_root();
-    x = rms_norm("norm", x);
+    x = norm("norm", x);
     loss(x, head_weight(), c_.width, c_.vocab_size);
-    return take();
+    return c_.lora.rank > 0 ? with_lora_alone_trained(take()) : take();
   }
 
  private:
   TensorId block(TensorId x, std::int64_t layer) {
     begin_unit(fmt::format("u{}", layer));
     const std::string path = fmt::format("layers.{}", layer);
-    x = add(path, x, self_attention(path + ".self_attn", rms_norm(path + ".input_layernorm", x)));
-    return add(path, x, feed_forward(path + ".mlp", rms_norm(path + ".post_attention_layernorm", x)));
+    x = add(path, x, self_attention(path + ".self_attn", norm(path + ".input_layernorm", x)));
+    return add(path, x, feed_forward(path + ".mlp", norm(path + ".post_attention_layernorm", x)));
   }
 
   TensorId self_attention(const std::string& path, TensorId x) {
-    const TensorId q = linear(path + ".q_proj", x, c_.width, query_width_, c_.qkv_bias, stddev);
-    const TensorId k = linear(path + ".k_proj", x, c_.width, key_width_, c_.qkv_bias, stddev);
-    const TensorId v = linear(path + ".v_proj", x, c_.width, key_width_, c_.qkv_bias, stddev);
-    const TensorId mixed = attention(path, rotary(path, q, query_width_), rotary(path, k, key_width_), v);
-    return linear(path + ".o_proj", mixed, query_width_, c_.width, c_.output_bias, stddev);
+    const TensorId q = project(path, Projection::q, x, c_.width, query_width_, c_.qkv_bias);
+    const TensorId k = project(path, Projection::k, x, c_.width, key_width_, c_.qkv_bias);
+    const TensorId v = project(path, Projection::v, x, c_.width, key_width_, c_.qkv_bias);
+    const TensorId mixed = attend(path, rotary(path, q, query_width_), rotary(path, k, key_width_), v);
+    return project(path, Projection::o, mixed, query_width_, c_.width, c_.output_bias);
   }
 
   TensorId feed_forward(const std::string& path, TensorId x) {
-    const TensorId gate = linear(path + ".gate_proj", x, c_.width, c_.ffn_width, c_.ffn_bias, stddev);
-    const TensorId up = linear(path + ".up_proj", x, c_.width, c_.ffn_width, c_.ffn_bias, stddev);
-    const TensorId hidden = activation(rows() * c_.ffn_width);
-    op(path, OpKind::swiglu, {.rows = rows(), .cols = c_.ffn_width}, {gate, up}, {hidden});
-    return linear(path + ".down_proj", hidden, c_.ffn_width, c_.width, c_.ffn_bias, stddev);
+    const TensorId gate = project(path, Projection::gate, x, c_.width, c_.ffn_width, c_.ffn_bias);
+    const TensorId up = project(path, Projection::up, x, c_.width, c_.ffn_width, c_.ffn_bias);
+    const TensorId hidden = elementwise(path, OpKind::swiglu, c_.ffn_width, {gate, up});
+    return project(path, Projection::down, hidden, c_.ffn_width, c_.width, c_.ffn_bias);
   }
 
-  TensorId rms_norm(const std::string& name, TensorId x) {
-    const TensorId gain = parameter(name + ".weight", {c_.width}, {.constant = 1});
-    const TensorId y = activation(rows() * c_.width), rstd = activation(rows());
-    op(name, OpKind::rms_norm, {.rows = rows(), .cols = c_.width}, {x, gain}, {y, rstd},
-       static_cast<float>(c_.norm_epsilon));
-    return y;
+  TensorId project(const std::string& path, Projection projection, TensorId x, std::int64_t in, std::int64_t out,
+                   bool bias) {
+    const std::string name = fmt::format("{}.{}", path, projection_names[static_cast<std::size_t>(projection)]);
+    const TensorId y = linear(name, x, in, out, bias, stddev);
+    if (!c_.lora.adapts(projection)) return y;
+    const double stddev_of_a = 1 / std::sqrt(3.0 * static_cast<double>(in));  // peft's, with a = √5
+    const TensorId low = linear(name + ".lora_A", x, in, c_.lora.rank, false, stddev_of_a);
+    return add(name, y, linear(name + ".lora_B", low, c_.lora.rank, out, false, 0));
   }
+
+  TensorId norm(const std::string& name, TensorId x) { return rms_norm(name, x, c_.width, c_.norm_epsilon); }
 
   TensorId rotary(const std::string& path, TensorId x, std::int64_t width) {
     const TensorId y = activation(rows() * width);
@@ -68,12 +79,11 @@ class LlamaBuilder : GraphBuilder {
     return y;
   }
 
-  TensorId attention(const std::string& path, TensorId q, TensorId k, TensorId v) {
-    const TensorId y = activation(rows() * query_width_), log_sum_exp = activation(rows() * c_.heads);
-    op(path, OpKind::attention,
-       {.cols = key_width_, .inner = head_width_, .batch = shape().batch, .seq = shape().seq, .heads = c_.heads},
-       {q, k, v}, {y, log_sum_exp});
-    return y;
+  TensorId attend(const std::string& path, TensorId q, TensorId k, TensorId v) {
+    return attention(
+        path, OpKind::attention,
+        {.cols = key_width_, .inner = head_width_, .batch = shape().batch, .seq = shape().seq, .heads = c_.heads},
+        {q, k, v});
   }
 
   TensorId head_weight() {

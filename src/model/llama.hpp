@@ -7,6 +7,7 @@
 #include "base/dtype.hpp"
 #include "model/batch_shape.hpp"
 #include "model/graph.hpp"
+#include "model/lora.hpp"
 
 namespace foreshard::model {
 
@@ -20,6 +21,7 @@ struct LlamaConfig {
   bool tied_head = false;
   bool qkv_bias = false, output_bias = false, ffn_bias = false;
   double norm_epsilon = 1e-5, rope_theta = 10000;
+  Lora lora;
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t width_of_head() const { return head_width > 0 ? head_width : width / heads; }
 };
@@ -34,7 +36,8 @@ LlamaConfig llama_preset(std::string_view name);
 std::vector<std::string> problems(const LlamaConfig& config, const BatchShape& shape);
 
 /// The forward graph: unit 0 (root) holds the token table, final norm and head, unit i + 1 the i-th block. Names are
-/// those of Hugging Face's Llama without its "model."; weights are stored [out, in], as there.
+/// those of Hugging Face's Llama without its "model."; weights are stored [out, in], as there. Matrices of LoRA belong
+/// to their projection, as lora_A.weight and lora_B.weight; with them all else is frozen.
 Graph build_llama(const LlamaConfig& config, const BatchShape& shape, DType dtype = DType::f32);
 
 }  // namespace foreshard::model

@@ -121,6 +121,8 @@ std::vector<std::string> problems(const LlamaConfig& c, const BatchShape& shape)
   check_extents(extents, shape, found);
   if (c.ffn_width < 1) found.push_back(fmt::format("model.ffn_width is {}, expected at least 1", c.ffn_width));
   if (c.heads > 0 && c.width > 0) check_heads(c, found);
+  if (c.lora.rank < 0 || c.lora.rank > c.width)
+    found.push_back(fmt::format("model.lora_rank is {}, expected 0 to model.width = {}", c.lora.rank, c.width));
   const double attention = static_cast<double>(c.heads) * static_cast<double>(c.head_width);
   check_elements(extents, 2 * static_cast<double>(c.ffn_width) + 2 * attention, shape, found);
   return found;

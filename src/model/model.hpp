@@ -9,12 +9,15 @@
 #include "model/gpt.hpp"
 #include "model/llama.hpp"
 #include "model/mpt.hpp"
+#include "model/profile.hpp"
+#include "model/t5.hpp"
+#include "model/vit.hpp"
 
 /// The families side by side. Whoever is not about one family asks here, so that a new one is a change of this file.
 namespace foreshard::model {
 
 /// A model of any family.
-using Config = std::variant<GptConfig, LlamaConfig, MptConfig>;
+using Config = std::variant<GptConfig, LlamaConfig, MptConfig, T5Config, VitConfig, ProfileConfig>;
 
 /// Names that `preset` knows, of all families.
 std::vector<std::string_view> presets();
@@ -22,7 +25,7 @@ std::vector<std::string_view> presets();
 /// The configuration of a preset. Throws InputError, with the nearest name, for one that does not exist.
 Config preset(std::string_view name);
 
-/// What users call the family: "gpt" or "llama".
+/// What users call the family: "gpt", "llama", "mpt", "t5", "vit" or "profile".
 std::string_view family_of(const Config& config);
 
 /// Everything wrong with a configuration, one sentence each; empty when it can be built.
@@ -31,7 +34,8 @@ std::vector<std::string> problems_of(const Config& config, const BatchShape& sha
 /// The forward graph of one micro-batch. Unit 0 is the root, unit i + 1 the i-th block.
 Graph build(const Config& config, const BatchShape& shape, DType dtype = DType::f32);
 
-/// The sizes that every family has.
+/// The sizes that every family has. Layers of encoder and decoder count together; of a model of images, the vocabulary
+/// are its classes, and the longest sequence is an image.
 struct Dimensions {
   std::int64_t layers, width, heads, vocab_size, max_seq_len;
   std::int64_t attention_width;  ///< heads × the width of a head

@@ -20,7 +20,11 @@ constexpr std::string_view names[] = {
     // of Llama's family
     "rms_norm", "rotary", "swiglu", "rms_norm_backward", "rotary_backward", "swiglu_backward", "add_rms_norm",
     // of MPT's family
-    "gelu_exact", "gelu_exact_backward"};
+    "gelu_exact", "gelu_exact_backward",
+    // of T5, ViT and profiles
+    "full_attention", "relative_bias", "relu", "geglu", "load_images", "image_tokens", "first_token", "opaque",
+    "full_attention_backward", "relative_bias_backward", "relu_backward", "geglu_backward", "image_tokens_backward",
+    "opaque_backward", "first_token_backward"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -31,6 +35,12 @@ double matrix_product(const Sizes& s) { return 2.0 * elements(s) * static_cast<d
 double causal_attention(const Sizes& s) {
   const auto seq = static_cast<double>(s.seq);
   return 4.0 * static_cast<double>(s.batch * s.heads * s.inner) * seq * (seq + 1) / 2;
+}
+
+/// The same two products with all `rows` keys.
+double full_attention(const Sizes& s) {
+  return 4.0 * static_cast<double>(s.batch * s.heads * s.inner) * static_cast<double>(s.seq) *
+         static_cast<double>(s.rows);
 }
 
 }  // namespace
@@ -59,6 +69,14 @@ double flops(OpKind kind, const Sizes& s) {
       return causal_attention(s);
     case OpKind::attention_backward:
       return 2.5 * causal_attention(s);  // recomputed scores, dP, dV, dQ, dK
+    case OpKind::opaque:
+      return static_cast<double>(s.rows) * static_cast<double>(s.inner);
+    case OpKind::opaque_backward:
+      return static_cast<double>(s.rows) * static_cast<double>(s.seq);
+    case OpKind::full_attention:
+      return full_attention(s);
+    case OpKind::full_attention_backward:
+      return 2.5 * full_attention(s);
     case OpKind::layer_norm:
       return 8 * elements(s);
     case OpKind::add_layer_norm:
@@ -78,6 +96,10 @@ double flops(OpKind kind, const Sizes& s) {
       return 6 * elements(s);
     case OpKind::swiglu_backward:
       return 12 * elements(s);
+    case OpKind::geglu:
+      return 11 * elements(s);
+    case OpKind::geglu_backward:
+      return 18 * elements(s);
     case OpKind::gelu:
     case OpKind::gelu_exact:
       return 10 * elements(s);
@@ -88,6 +110,11 @@ double flops(OpKind kind, const Sizes& s) {
       return 3 * elements(s);
     case OpKind::cross_entropy_backward:
       return 3 * elements(s);
+    case OpKind::relu:
+    case OpKind::relu_backward:
+    case OpKind::image_tokens:
+    case OpKind::image_tokens_backward:
+    case OpKind::relative_bias_backward:
     case OpKind::embedding:
     case OpKind::add:
     case OpKind::dropout:

@@ -14,7 +14,8 @@ enum class OpKind : std::uint8_t {
   attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp
                   ///< [batch*heads*seq]. Where cols, the width of a token's keys, is given: q, k, v apart; k and v
                   ///< [batch*seq, cols], each head of which serves heads*inner/cols heads of q (scalar = largest
-                  ///< exponent of ALiBi's slopes; 0: no linear biases)
+                  ///< exponent of ALiBi's slopes; 0: no linear biases). With a bias of relative_bias as a fourth
+                  ///< operand, scores are that much higher, and not scaled
   gelu,           ///< rows, cols; x -> y (tanh form)
   add,            ///< rows, cols; a, b -> sum
   dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
@@ -65,6 +66,27 @@ enum class OpKind : std::uint8_t {
   // Of MPT's family.
   gelu_exact,           ///< rows, cols; x -> y (erf form)
   gelu_exact_backward,  ///< rows, cols; dy, x -> dx
+  // Of T5, ViT and profiles. Forward.
+  full_attention,  ///< as attention of q, k, v apart and a bias?, but of every query with all keys, of which a sequence
+                   ///< has rows (scalar = what scores are multiplied by)
+  relative_bias,   ///< rows distances of key and query, cols heads, inner buckets; table [inner, cols] -> bias [cols,
+                   ///< rows]
+  relu,            ///< rows, cols; x -> y
+  geglu,           ///< rows, cols; gate, up -> gelu(gate)·up (tanh form)
+  load_images,     ///< rows patches, cols values of one; -> x
+  image_tokens,    ///< rows tokens, cols width, seq tokens of an image; patches, class token, position table -> x: the
+                   ///< class token before each image's patches, and positions added
+  first_token,     ///< rows sequences, cols width, seq; x -> their first tokens
+  opaque,          ///< rows samples, cols values of a result, inner FLOPs of a sample, seq those of its backward; x?,
+                   ///< parameters? -> y, what backward reads? (scalar = part of a device's peak that it reaches)
+  // Backward.
+  full_attention_backward,  ///< as full_attention; dy, its operands and results -> dq, dk, dv, d bias?
+  relative_bias_backward,   ///< as relative_bias; d bias -> d table
+  relu_backward,            ///< rows, cols; dy, y -> dx
+  geglu_backward,           ///< rows, cols; dy, gate, up -> d gate, d up
+  image_tokens_backward,    ///< as image_tokens; dx -> d patches, d class token, d position table
+  opaque_backward,          ///< as opaque; dy, parameters?, what is kept? -> dx?, d parameters?
+  first_token_backward,     ///< as first_token; dy -> dx, nothing for other tokens
   count_
 };
 

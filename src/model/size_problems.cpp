@@ -36,6 +36,13 @@ void check_extents(const Extents& c, const BatchShape& shape, std::vector<std::s
                                 c.max_seq_len));
 }
 
+void check_head_division(std::int64_t width, std::int64_t heads, std::vector<std::string>& found) {
+  if (heads > 0 && width % heads != 0)
+    found.push_back(fmt::format(
+        "model.heads is {}, which does not divide model.width {}; heads of {} would be {} wide, the remainder is {}",
+        heads, width, heads, width / heads, width % heads));
+}
+
 void check_elements(const Extents& c, double ffn_width, const BatchShape& shape, std::vector<std::string>& found) {
   if (c.layers > most_layers)
     found.push_back(fmt::format("model.layers is {}, expected at most {}", c.layers, most_layers));

@@ -14,6 +14,9 @@ struct Extents {
 /// Adds a sentence for each extent below 1, and for sequences longer than the model's positions.
 void check_extents(const Extents& model, const BatchShape& shape, std::vector<std::string>& found);
 
+/// Adds a sentence where heads do not divide the width.
+void check_head_division(std::int64_t width, std::int64_t heads, std::vector<std::string>& found);
+
 /// Adds a sentence where sizes in bytes could leave 64 bits. `ffn_width` is the width of all feed-forward matrices of a
 /// layer that read the residual stream.
 void check_elements(const Extents& model, double ffn_width, const BatchShape& shape, std::vector<std::string>& found);

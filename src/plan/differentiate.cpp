@@ -53,15 +53,30 @@ class Differentiator {
       case OpKind::rms_norm:
         return rms_norm(op);
       case OpKind::attention:
-        return attention(op);
+        return attention(op, OpKind::attention_backward);
+      case OpKind::full_attention:
+        return attention(op, OpKind::full_attention_backward);
       case OpKind::rotary:
         return contribute(op.inputs[0], emit(op, OpKind::rotary_backward, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::swiglu:
         return all_inputs(op, OpKind::swiglu_backward, {of(op.outputs[0]), op.inputs[0], op.inputs[1]});
+      case OpKind::geglu:
+        return all_inputs(op, OpKind::geglu_backward, {of(op.outputs[0]), op.inputs[0], op.inputs[1]});
       case OpKind::gelu:
-        return activation(op, OpKind::gelu_backward);
+        return activation(op, OpKind::gelu_backward, op.inputs[0]);
       case OpKind::gelu_exact:
-        return activation(op, OpKind::gelu_exact_backward);
+        return activation(op, OpKind::gelu_exact_backward, op.inputs[0]);
+      case OpKind::relu:
+        return activation(op, OpKind::relu_backward, op.outputs[0]);
+      case OpKind::first_token:
+        return contribute(op.inputs[0], emit(op, OpKind::first_token_backward, {of(op.outputs[0])}, like(op.inputs[0])),
+                          op);
+      case OpKind::relative_bias:
+        return emit_parameter_grads(op, OpKind::relative_bias_backward, {of(op.outputs[0])}, {op.inputs[0]});
+      case OpKind::image_tokens:
+        return image_tokens(op);
+      case OpKind::opaque:
+        return opaque(op);
       case OpKind::dropout:
         return contribute(op.inputs[0], emit(op, OpKind::dropout, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::cast:
@@ -112,11 +127,32 @@ class Differentiator {
     if (dx.valid()) contribute(x, dx, op);
   }
 
-  void attention(const Operator& op) {
+  void activation(const Operator& op, OpKind kind, TensorId read) {
+    contribute(op.inputs[0], emit(op, kind, {of(op.outputs[0]), read}, like(op.inputs[0])), op);
+  }
+
+  void image_tokens(const Operator& op) {
+    const TensorId patches = op.inputs[0];
+    const TensorId grad =
+        emit(op, OpKind::image_tokens_backward, {of(op.outputs[0])}, needs(patches) ? like(patches) : TensorId::none());
+    add_parameter_grads(graph_.operators.back(), {if_needed(op.inputs[1]), if_needed(op.inputs[2])});
+    if (grad.valid()) contribute(patches, grad, op);
+  }
+
+  void opaque(const Operator& op) {
+    const TensorId x = op.inputs[0], weight = op.inputs[1];
+    const TensorId kept = op.outputs.size() > 1 ? op.outputs[1] : TensorId::none();
+    const TensorId dx =
+        emit(op, OpKind::opaque_backward, {of(op.outputs[0]), weight, kept}, needs(x) ? like(x) : TensorId::none());
+    add_parameter_grads(graph_.operators.back(), {if_needed(weight)});
+    if (dx.valid()) contribute(x, dx, op);
+  }
+
+  void attention(const Operator& op, OpKind kind) {
     std::vector<TensorId> read{of(op.outputs[0])};
     read.insert(read.end(), op.inputs.begin(), op.inputs.end());
     read.insert(read.end(), op.outputs.begin(), op.outputs.end());
-    all_inputs(op, OpKind::attention_backward, std::move(read));
+    all_inputs(op, kind, std::move(read));
   }
 
   /// An operator that makes the gradients of all inputs at once.

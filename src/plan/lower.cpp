@@ -49,6 +49,7 @@ std::vector<std::size_t> replaceable_inputs(OpKind kind) {
     case OpKind::dropout:
     case OpKind::gelu_backward:
     case OpKind::gelu_exact_backward:
+    case OpKind::relu_backward:
     case OpKind::rotary:
     case OpKind::rotary_backward:
     case OpKind::swiglu_backward:

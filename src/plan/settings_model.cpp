@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "model/hf_config.hpp"
 
 namespace foreshard::plan {
@@ -14,41 +18,90 @@ class Overrides {
   Overrides(const Config& config, model::Source& source, Problems& problems)
       : config_(config), source_(source), problems_(problems) {}
 
-  template <class Family>
-  void sizes(Family& model) {
+  void apply(model::GptConfig& model) {
+    text(model);
+    refuse("model.kv_heads", "in models of GPT's family every head has keys and values of its own");
+    model.dropout = config_.get<double>("model.dropout");
+  }
+
+  void apply(model::LlamaConfig& model) {
+    text(model);
+    size("model.kv_heads", model.kv_heads);
+    lora(model.lora);
+    refuse("model.dropout", "models of Llama's family have no dropout");
+  }
+
+  void apply(model::MptConfig& model) {
+    text(model);
+    refuse("model.kv_heads", "in models of MPT's family every head has keys and values of its own");
+    refuse("model.dropout", "dropout of MPT's family is not modelled");
+  }
+
+  void apply(model::T5Config& model) {
+    text(model);
+    refuse("model.kv_heads", "in models of T5's family every head has keys and values of its own");
+    refuse("model.dropout", "dropout of T5's family is not modelled");
+  }
+
+  void apply(model::ProfileConfig&) {
+    for (const char* key :
+         {"model.layers", "model.width", "model.heads", "model.ffn_width", "model.kv_heads", "model.vocab_size",
+          "model.max_seq_len", "model.tied_head", "model.dropout", "train.seq_len"})
+      refuse(key, "a profile has no such size");
+  }
+
+  void apply(model::VitConfig& model) {
+    body(model);
+    for (const char* key : {"model.kv_heads", "model.vocab_size", "model.max_seq_len", "model.tied_head",
+                            "model.dropout", "train.seq_len"})
+      refuse(key, "a vision transformer has no such size: a sequence is an image");
+  }
+
+ private:
+  void body(auto& model) {
     size("model.layers", model.layers);
     size("model.width", model.width);
     size("model.heads", model.heads);
+    size("model.ffn_width", model.ffn_width);
+  }
+
+  void text(auto& model) {
+    body(model);
     size("model.vocab_size", model.vocab_size);
     size("model.max_seq_len", model.max_seq_len);
-    size("model.ffn_width", model.ffn_width);
     const auto tied = config_.get<std::string>("model.tied_head");
     if (tied != "preset") replace("model.tied_head", model.tied_head, tied == "true");
   }
 
-  void rest(model::LlamaConfig& model) {
-    size("model.kv_heads", model.kv_heads);
-    if (config_.get<double>("model.dropout") > 0)
-      problems_.push_back("model.dropout is set, but models of Llama's family have no dropout: leave it out");
+  void lora(model::Lora& lora) {
+    lora.rank = config_.get<std::int64_t>("model.lora_rank");
+    lora.targets = 0;
+    const auto list = config_.get<std::string>("model.lora_targets");
+    for (const std::string_view name : split(list, ',')) lora.targets |= bits_of(trimmed(name));
   }
 
-  void rest(model::GptConfig& model) {
-    if (config_.get<std::int64_t>("model.kv_heads") > 0)
-      problems_.push_back(
-          "model.kv_heads is set, but in models of GPT's family every head has keys and values of its own: "
-          "leave it out, or begin with a preset of Llama's family");
-    model.dropout = config_.get<double>("model.dropout");
+  std::uint8_t bits_of(std::string_view name) {
+    if (name == "all-linear") return 0x7F;
+    const auto& names = model::projection_names;
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) return static_cast<std::uint8_t>(1U << (found - names.begin()));
+    problems_.push_back(
+        fmt::format("model.lora_targets: no projection is called '{}'; expected some of {}, or all-linear.{}", name,
+                    fmt::join(names, ", "), did_you_mean(name, std::span(names))));
+    return 0;
   }
 
-  void rest(model::MptConfig&) {
-    const bool shared = config_.get<std::int64_t>("model.kv_heads") > 0;
-    const bool dropped = config_.get<double>("model.dropout") > 0;
-    for (const auto& [set, key] : {std::pair{shared, "model.kv_heads"}, {dropped, "model.dropout"}})
-      if (set)
-        problems_.push_back(fmt::format("{} is set, but models of MPT's family do not have it: leave it out", key));
+  void refuse(std::string_view key, std::string_view why) {
+    if (is_set(key))
+      problems_.push_back(fmt::format("{} is set, but {}: leave it out, or take another model", key, why));
   }
 
- private:
+  bool is_set(std::string_view key) const {
+    if (key == "model.tied_head") return config_.get<std::string>(key) != "preset";
+    if (key == "model.dropout") return config_.get<double>(key) > 0;
+    return config_.get<std::int64_t>(key) != 0;
+  }
+
   void size(std::string_view key, std::int64_t& size) {
     if (const auto value = config_.get<std::int64_t>(key); value != 0) replace(key, size, value);
   }
@@ -101,6 +154,12 @@ void add_model_keys(Config& config) {
   config.add("model.ffn_width", 0, "width of the feed-forward layer; 0 = the preset's", size);
   config.add("model.tied_head", "preset", "the head shares the token table", {.choices = {"preset", "true", "false"}});
   config.add("model.dropout", 0.0, "drop probability", {.min = 0, .max = 1});
+  config.add("model.lora_rank", 0,
+             "train matrices of this rank beside projections alone, Llama's family; 0 = train all",
+             {.min = 0, .max = 1 << 20});
+  config.add(
+      "model.lora_targets", "q_proj,v_proj",
+      fmt::format("projections that have them: some of {}, or all-linear", fmt::join(model::projection_names, ", ")));
 }
 
 std::pair<model::Config, model::Source> read_model(const Config& config, Problems& problems) {
@@ -114,7 +173,9 @@ std::pair<model::Config, model::Source> read_model(const Config& config, Problem
   }
   const bool from_file = !config.get<std::string>("model.config").empty();
   Overrides overrides(config, source, problems);
-  std::visit([&](auto& family) { overrides.sizes(family), overrides.rest(family); }, model);
+  if (config.get<std::int64_t>("model.lora_rank") > 0 && !std::holds_alternative<model::LlamaConfig>(model))
+    problems.push_back("model.lora_rank is set, but only models of Llama's family have LoRA here: leave it out");
+  std::visit([&](auto& family) { overrides.apply(family); }, model);
   if (!from_file) source.notes.clear();
   if (from_file && config.get<std::int64_t>("train.seq_len") == 0)
     source.notes.push_back(

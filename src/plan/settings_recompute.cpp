@@ -11,14 +11,20 @@ namespace foreshard::plan {
 namespace {
 
 /// Forward operators inside units, by the names users give them.
-constexpr std::array recomputable{OpKind::layer_norm, OpKind::rms_norm, OpKind::linear,     OpKind::attention,
-                                  OpKind::rotary,     OpKind::gelu,     OpKind::gelu_exact, OpKind::swiglu,
-                                  OpKind::add,        OpKind::dropout};
+constexpr std::array recomputable{OpKind::layer_norm, OpKind::rms_norm, OpKind::linear, OpKind::attention,
+                                  OpKind::rotary,     OpKind::gelu,     OpKind::swiglu, OpKind::add,
+                                  OpKind::dropout,    OpKind::relu,     OpKind::geglu,  OpKind::gelu_exact};
 
 std::vector<std::string_view> recomputable_names() {
   std::vector<std::string_view> names;
   for (const OpKind kind : recomputable) names.push_back(model::name_of(kind));
   return names;
+}
+
+/// Attention is of both kinds.
+void add_kind(OpKind kind, std::vector<OpKind>& kinds) {
+  kinds.push_back(kind);
+  if (kind == OpKind::attention) kinds.push_back(OpKind::full_attention);
 }
 
 std::vector<OpKind> read_kinds(const std::string& list, std::vector<std::string>& problems) {
@@ -27,7 +33,7 @@ std::vector<OpKind> read_kinds(const std::string& list, std::vector<std::string>
     const auto kind = model::find_op_kind(trimmed(name));
     const auto names = recomputable_names();
     if (kind && std::ranges::find(recomputable, *kind) != recomputable.end())
-      kinds.push_back(*kind);
+      add_kind(*kind, kinds);
     else
       problems.push_back(
           fmt::format("activation_checkpoint.ops = {}: no forward operator of a block is called '{}'; "

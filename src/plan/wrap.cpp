@@ -165,7 +165,7 @@ class Wrapping {
     UnitId ignored;
     for (std::uint32_t id = 0; id < graph_.parameters.size(); ++id) {
       Parameter& parameter = graph_.parameters[id];
-      parameter.trainable = !any_matches(how_.frozen, parameter.name);
+      parameter.trainable = parameter.trainable && !any_matches(how_.frozen, parameter.name);
       if (is_ignored(parameter) && !ignored.valid()) {
         ignored = add_unit("ignored");
         graph_.units.back().replicated = true;

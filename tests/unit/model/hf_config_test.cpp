@@ -159,6 +159,58 @@ TEST(HfConfig, AWindowIsNotedOnlyWhereItIsUsed) {
   EXPECT_THAT(notes_of({{"model_type", "qwen2"}, {"sliding_window", 512}, {"use_sliding_window", true}}), has_note);
 }
 
+TEST(HfConfig, MptsPositionsAndBiases) {
+  const auto mpt = [](const Json& more) {
+    Json json{{"model_type", "mpt"}, {"d_model", 64}, {"n_heads", 4}};
+    if (!more.is_null()) json.update(more);
+    return std::get<MptConfig>(model_of(json).config);
+  };
+  EXPECT_EQ(mpt({}).alibi_bias_max, 8);
+  EXPECT_FALSE(mpt({}).learned_positions || mpt({}).biases) << "as released";
+  EXPECT_TRUE(mpt({{"attn_config", {{"alibi", false}}}}).learned_positions);
+  EXPECT_FALSE(mpt({{"attn_config", {{"alibi", false}}}, {"learned_pos_emb", false}}).learned_positions);
+  EXPECT_TRUE(mpt({{"no_bias", false}}).biases);
+  EXPECT_EQ(mpt({{"expansion_ratio", 3}}).inner_width(), 192);
+  EXPECT_THAT(refusal_of({{"model_type", "mpt"}, {"attn_config", {{"qk_ln", true}}}}),
+              HasSubstr("attn_config: qk_ln is true, expected false"));
+  EXPECT_THAT(refusal_of({{"model_type", "mpt"}, {"attn_config", {{"attn_type", "multiquery_attention"}}}}),
+              HasSubstr("expected multihead_attention"));
+}
+
+TEST(HfConfig, T5sShape) {
+  const auto t5 = [](const Json& more) {
+    Json json{{"model_type", "t5"}};
+    if (!more.is_null()) json.update(more);
+    return std::get<T5Config>(model_of(json).config);
+  };
+  EXPECT_EQ(t5({{"num_layers", 4}}).layers_of_decoder(), 4);
+  EXPECT_EQ(t5({{"num_layers", 4}, {"num_decoder_layers", 2}}).layers_of_decoder(), 2);
+  EXPECT_EQ(t5({{"d_kv", 96}}).head_width, 96);
+  EXPECT_FALSE(t5({{"tie_word_embeddings", false}}).tied_head);
+  EXPECT_EQ(t5({{"feed_forward_proj", "gated-gelu"}}).feed_forward, T5Config::FeedForward::gated_gelu);
+  for (const char* key : {"layer_norm_epsilon", "layer_norm_eps"}) EXPECT_EQ(t5({{key, 0.5}}).norm_epsilon, 0.5);
+  EXPECT_THAT(refusal_of({{"model_type", "t5"}, {"feed_forward_proj", "tanh"}}), HasSubstr("feed_forward_proj is"));
+  EXPECT_THAT(refusal_of({{"model_type", "t5"}, {"is_encoder_decoder", false}}), HasSubstr("is_encoder_decoder is"));
+}
+
+TEST(HfConfig, ViTsPatchesAndClasses) {
+  const auto vit = [](const Json& more) {
+    Json json{{"model_type", "vit"}};
+    if (!more.is_null()) json.update(more);
+    return std::get<VitConfig>(model_of(json).config);
+  };
+  EXPECT_EQ(vit({}).tokens(), 197);
+  EXPECT_EQ(vit({}).classes, 2);
+  EXPECT_EQ(vit({{"image_size", {224, 112}}, {"patch_size", {16, 8}}}).patches, 14 * 14);
+  EXPECT_EQ(vit({{"patch_size", 14}, {"num_channels", 1}}).patch_values, 196);
+  EXPECT_EQ(vit({{"num_labels", 1000}}).classes, 1000);
+  EXPECT_EQ(vit({{"id2label", {{"0", "cat"}, {"1", "dog"}, {"2", "owl"}}}}).classes, 3);
+  EXPECT_THAT(notes_of({{"model_type", "vit"}}), Contains("tokens of an image: (224/16)·(224/16) + 1 = 197"));
+  EXPECT_THAT(refusal_of({{"model_type", "vit"}, {"patch_size", 300}}),
+              HasSubstr("patch_size is 300, expected at most"));
+  EXPECT_THAT(refusal_of({{"model_type", "vit"}, {"image_size", {1, 2, 3}}}), HasSubstr("image_size is [1,2,3]"));
+}
+
 TEST(HfConfig, FamiliesThatAreNotKnownAreRefusedWithThoseThatAre) {
   EXPECT_THAT(refusal_of(with(llama, "model_type", "lama")),
               AllOf(HasSubstr("model_type is \"lama\", expected one of gpt2, llama"), HasSubstr("`llama`")));
@@ -170,7 +222,7 @@ TEST(HfConfig, FamiliesThatAreNotKnownAreRefusedWithThoseThatAre) {
 TEST(HfConfig, ExpertsAreRefusedByKey) {
   for (const std::string_view key : hf::experts) {
     EXPECT_THAT(refusal_of(with(llama, std::string(key), 8)),
-                AllOf(HasSubstr(std::string(key) + " is 8"), HasSubstr("mistral, qwen2")));
+                AllOf(HasSubstr(std::string(key) + " is 8"), HasSubstr("mistral, qwen2, mpt, t5, vit, profile")));
     EXPECT_EQ(refusal_of(with(llama, std::string(key), nullptr)), "");
   }
 }

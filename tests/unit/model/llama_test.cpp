@@ -59,6 +59,35 @@ TEST(Llama, AttentionFlopsCountQueryHeads) {
   EXPECT_EQ(graph[attention->inputs[1]].elements, 8 * 4);
 }
 
+std::int64_t trained_parameters_of(const LlamaConfig& config) {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : build_llama(config, {1, 4}).parameters)
+    if (parameter.trainable) count += parameter.elements();
+  return count;
+}
+
+// rank·(in + out) for each projection, and nothing else is trained: as peft counts.
+TEST(Llama, LoraTrainsItsMatricesAlone) {
+  LlamaConfig lora = small;
+  lora.lora = {.rank = 3, .targets = 0b101};
+  EXPECT_EQ(trained_parameters_of(lora), 2 * 3 * ((8 + 8) + (8 + 4)));
+  EXPECT_EQ(parameters_of(lora), parameters_of(small) + trained_parameters_of(lora));
+  lora.lora.targets = 0x7F;
+  EXPECT_EQ(trained_parameters_of(lora), 2 * 3 * (2 * (8 + 8) + 2 * (8 + 4) + 3 * (8 + 12)));
+  LlamaConfig llama2 = llama_preset("llama2-7b");
+  llama2.lora.rank = 8;
+  EXPECT_EQ(trained_parameters_of(llama2), 4'194'304) << "what peft prints for rank 8, its default targets";
+}
+
+TEST(Llama, LoraBeginsAsTheModelItself) {
+  LlamaConfig lora = small;
+  lora.lora.rank = 3;
+  for (const Parameter& parameter : build_llama(lora, {1, 4}).parameters)
+    if (parameter.name.find("lora_B") != std::string::npos) {
+      EXPECT_EQ(parameter.initial.stddev + parameter.initial.constant, 0) << parameter.name;
+    }
+}
+
 TEST(Llama, NamesEverythingThatIsWrong) {
   LlamaConfig wrong = small;
   wrong.kv_heads = 3;

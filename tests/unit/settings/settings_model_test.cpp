@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string folder = FORESHARD_DATA_DIR "/configs/";
+const std::string folder = FORESHARD_TEST_DATA "/configs/";
 
 Settings settings_of(std::vector<std::string> words) {
   Config config("foreshard-test");
@@ -69,6 +69,26 @@ TEST(SettingsModel, TheLongestSequenceIsAssumedAndNoted) {
               Not(Contains(HasSubstr("train.seq_len"))));
 }
 
+TEST(SettingsModel, LoraKeys) {
+  const auto lora_of = [](std::vector<std::string> words) {
+    return std::get<model::LlamaConfig>(settings_of_file("byte-llama-tiny.json", std::move(words)).model).lora;
+  };
+  EXPECT_EQ(lora_of({}).rank, 0);
+  EXPECT_EQ(lora_of({"--model.lora_rank=4"}).targets, 0b101);
+  EXPECT_EQ(lora_of({"--model.lora_rank=4", "--model.lora_targets=o_proj, up_proj"}).targets, 0b101000);
+  EXPECT_EQ(lora_of({"--model.lora_rank=4", "--model.lora_targets=all-linear"}).targets, 0x7F);
+}
+
+// The base is frozen: it has no gradient and no optimizer state.
+TEST(SettingsModel, AStepOfLoraUpdatesItsMatricesAlone) {
+  const Settings settings = settings_of_file("byte-llama-tiny.json", {"--model.lora_rank=4"});
+  const Plan plan = build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
+  std::int64_t trained = 0;
+  for (const FlatParameter& unit : plan.units)
+    for (const FlatPiece& piece : unit.pieces) trained += piece.trainable ? piece.elements : 0;
+  EXPECT_EQ(trained, 2 * 4 * ((64 + 64) + (64 + 32)));
+}
+
 std::string problems_of(std::vector<std::string> words) {
   try {
     settings_of(std::move(words));
@@ -85,6 +105,13 @@ TEST(SettingsModel, WhatDoesNotFitIsNamedWithTheFile) {
               HasSubstr("model.heads is 7"));
   EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--model.preset=gpt2-xl"}),
               AllOf(HasSubstr("both set"), HasSubstr("gpt2-xl")));
+  EXPECT_THAT(problems_of({"--model.lora_rank=4"}), HasSubstr("only models of Llama's family have LoRA"));
+  EXPECT_THAT(problems_of({"--model.preset=llama3-8b", "--model.lora_rank=4", "--model.lora_targets=q_prj"}),
+              AllOf(HasSubstr("'q_prj'"), HasSubstr("Did you mean `q_proj`?")));
+  EXPECT_THAT(problems_of({"--model.preset=vit-b16", "--train.seq_len=64"}), HasSubstr("train.seq_len is set"));
+  EXPECT_THAT(problems_of({"--model.preset=t5-small", "--model.dropout=0.1"}), HasSubstr("model.dropout is set"));
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "profile-example.json", "--model.layers=3"}),
+              HasSubstr("model.layers is set, but a profile"));
   EXPECT_THAT(problems_of({"--model.config=" + folder + "none.json"}), HasSubstr("none.json: cannot be read"));
   EXPECT_THAT(problems_of({"--model.config=" + folder + "llama-3-8b.json", "--model.heads=9223372036854775807"}),
               HasSubstr("model.heads"));
