@@ -1,0 +1,70 @@
+#include "sim/planner/extended_report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "plan/build.hpp"
+#include "sim/planner/report_search.hpp"
+#include "sim/report.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+Config parsed(std::vector<std::string> flags) {
+  Config config("test");
+  plan::add_plan_keys(config);
+  add_report_options(config);
+  config.add("json", false, "");
+  flags.insert(flags.begin(), "test");
+  std::vector<const char*> argv;
+  for (const std::string& flag : flags) argv.push_back(flag.c_str());
+  config.parse(static_cast<int>(argv.size()), argv.data());
+  return config;
+}
+
+/// What `foreshard-plan` prints of a small GPT on eight A100.
+std::string report(std::vector<std::string> flags, bool on_gpus = true) {
+  flags.insert(flags.begin(), {"--model.preset=gpt2", "--model.layers=3"});
+  const Config config = parsed(std::move(flags));
+  const plan::Settings settings = plan::read_settings(config, 8);
+  const plan::Plan plan =
+      plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
+  const Cluster cluster = read_cluster("dgx-a100");
+  const Machine machine = generic_machine(8);
+  const Prediction prediction = on_gpus ? predict_on_gpus(plan, cluster) : predict(plan, machine, {8, 1});
+  const Subject subject{plan, machine, {8, 1}};
+  std::string text = config.get<bool>("json") ? report_json(prediction, subject) : report_text(prediction, subject);
+  return extended(std::move(text), config, settings, plan, prediction, on_gpus ? &cluster : nullptr);
+}
+
+TEST(ExtendedReport, WarnsOfAPartOfThePeakThatNobodyReaches) {
+  const auto warns = testing::HasSubstr("is not plausible");
+  EXPECT_THAT(report({"--train.seq_len=8"}), warns);
+  EXPECT_THAT(report({"--train.local_batch_size=16", "--precision.param=bf16"}), testing::Not(warns));
+  EXPECT_FALSE(nlohmann::json::parse(report({"--train.seq_len=8", "--json"}))["gpu"]["plausible"].get<bool>());
+  EXPECT_THAT(report({"--train.seq_len=8"}, false), testing::Not(warns)) << "the peak of processor cores is not known";
+  EXPECT_FALSE((Utilization{1, 0.76}).is_plausible());
+  EXPECT_TRUE((Utilization{1, 0.74}).is_plausible());
+}
+
+TEST(ExtendedReport, AddsWhatIsAskedFor) {
+  const std::string plain = report({}), all = report({"--explain", "--tokens=1B"});
+  EXPECT_THAT(all, testing::StartsWith(plain.substr(0, 200)));
+  for (const char* part : {"where the step's", "one decision changed", "GPU-hours"}) {
+    EXPECT_THAT(all, testing::HasSubstr(part));
+    EXPECT_THAT(plain, testing::Not(testing::HasSubstr(part)));
+  }
+  const auto json = nlohmann::json::parse(report({"--explain", "--tokens=1B", "--json"}));
+  EXPECT_EQ(json["run"]["steps"], std::ceil(1e9 / (8 * 1024)));
+  EXPECT_FALSE(json["explanation"]["effects"].empty());
+}
+
+TEST(ExtendedReport, ExplainsStepsOnGpusOnly) { EXPECT_ANY_THROW(report({"--explain"}, false)); }
+
+TEST(ExtendedReport, APriceNeedsALength) { EXPECT_ANY_THROW(report({"--gpu-hour-price=2"})); }
+
+}  // namespace
+}  // namespace foreshard::sim::planner
