@@ -173,6 +173,11 @@ Point canonical(Point p) {
   if (!transient || p.prefetch != BackwardPrefetch::pre) p.prefetch_depth = 1;
   const int ahead = std::max(p.prefetch == BackwardPrefetch::pre ? p.prefetch_depth : 0, p.forward_prefetch);
   p.limit = transient ? std::max(2, ahead + 1) : 2;
+  if (p.gpus == 1) {
+    if (p.strategy == Strategy::no_shard) p.strategy = Strategy::full_shard;
+    if (!p.offload.gradients) p.reduce_limit = 2;
+    p.reduction = DType::f32;
+  }
   if (p.recompute == plan::Recompute::Mode::none) p.recompute_every = 1;
   if (p.micro_batches == 1 && p.accumulation == Accumulation::no_sync) p.accumulation = Accumulation::reduce;
   return p;

@@ -55,8 +55,8 @@ std::vector<std::string> flags_of(const Point& point, const Config& config);
 bool is_kept_alike(const plan::ScheduleOptions& options);
 
 /// The same plan by the smallest numbers: a prefetch depth that limits do not allow, or a limit that depths do not
-/// reach, changes nothing; nor does backward prefetch where parameters are kept until then. Only right where all units
-/// are kept alike, and limits are not in bytes.
+/// reach, changes nothing; nor does backward prefetch where parameters are kept until then, or how one GPU reduces.
+/// Only right where all units are kept alike, and limits are not in bytes.
 Point canonical(Point point);
 
 bool operator==(const Point& a, const Point& b);
