@@ -16,8 +16,8 @@
 #include "plan/print.hpp"
 #include "plan/settings.hpp"
 #include "sim/allocator/replay_command.hpp"
-#include "sim/network/import_command.hpp"
 #include "sim/network/collective_command.hpp"
+#include "sim/network/import_command.hpp"
 #include "sim/planner/extended_report.hpp"
 #include "sim/planner/search_command.hpp"
 #include "sim/planner/what_if.hpp"
@@ -114,12 +114,6 @@ std::string cluster_of(const Config& config) {
   return cluster;
 }
 
-void print_prediction(const Config& config, int argc, char** argv, const plan::Plan& plan, const model::Source& model) {
-  const std::string cluster = cluster_of(config);
-  const sim::Machine machine = cluster.empty() ? machine_of(config) : sim::Machine{};
-  const sim::Subject subject{plan, machine, layout_of(config, machine), model};
-  const sim::Prediction prediction = cluster.empty() ? sim::predict(plan, machine, subject.layout)
-                                                     : sim::predict_on_gpus(plan, sim::read_cluster(cluster));
 std::optional<sim::Cluster> read_cluster(const Config& config) {
   const std::string name = cluster_of(config);
   if (name.empty()) return std::nullopt;
@@ -138,7 +132,7 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::S
                       const plan::Plan& plan) {
   const auto cluster = read_cluster(config);
   const sim::Machine machine = cluster ? sim::Machine{} : machine_of(config);
-  const sim::Subject subject{plan, machine, layout_of(config, machine)};
+  const sim::Subject subject{plan, machine, layout_of(config, machine), settings.model_source};
   const sim::Prediction prediction =
       cluster ? sim::predict_on_gpus(plan, *cluster) : sim::predict(plan, machine, subject.layout);
   write_trace(config, argc, argv, prediction, plan);
@@ -206,30 +200,39 @@ void print_what_if(const Config& config, int argc, char** argv) {
   fmt::print("{}", what_if_report(asked, config.get<std::string>(asked.key), predict_with, config.get<bool>("json")));
 }
 
-int run(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return validate(argc - 1, argv + 1);
-  if (argc > 1 && std::strcmp(argv[1], "collective") == 0) return sim::network::collective_command(argc - 1, argv + 1);
-  if (argc > 1 && std::strcmp(argv[1], "import-nccl") == 0) return sim::network::import_nccl(argc - 1, argv + 1);
-  if (argc > 1 && std::strcmp(argv[1], "replay-memory") == 0) return sim::allocator::replay_memory(argc - 1, argv + 1);
-  Config config = keys();
-  config.parse(argc, argv);
-  if (answered(config)) return 0;
-  if (sim::torch::is_asked_for(config)) return sim::torch::run_command(config, command_line(argc, argv)), 0;
-  if (argc > 1 && std::strcmp(argv[1], "search") == 0) return sim::planner::search_command(argc - 1, argv + 1);
-  Config config = keys();
-  config.parse(argc, argv);
-  if (answered(config)) return 0;
-  if (!config.get<std::string>("what-if").empty()) return print_what_if(config, argc, argv), 0;
-  const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
-  for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
-  const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
+/// The commands beside the prediction itself.
+struct Command {
+  const char* name;
+  int (*run)(int argc, char** argv);
+};
+constexpr Command commands[] = {{"validate", validate},
+                                {"search", sim::planner::search_command},
+                                {"collective", sim::network::collective_command},
+                                {"import-nccl", sim::network::import_nccl},
+                                {"replay-memory", sim::allocator::replay_memory}};
+
+void predict_plan(const Config& config, int argc, char** argv) {
   const plan::Settings settings = read_settings(config);
+  for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
   const plan::Plan plan = plan_of(settings);
-  if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
-  if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
-  if (!config.get<bool>("order") && !config.get<bool>("print-plan"))
-    print_prediction(config, argc, argv, plan, settings.model_source);
-    print_prediction(config, argc, argv, settings, plan);
+  const bool order = config.get<bool>("order"), ops = config.get<bool>("print-plan");
+  if (order) fmt::print("{}\n", plan::order_text(plan));
+  if (ops) fmt::print("{}", plan::plan_text(plan));
+  if (!order && !ops) print_prediction(config, argc, argv, settings, plan);
+}
+
+int run(int argc, char** argv) {
+  for (const Command& command : commands)
+    if (argc > 1 && std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
+  Config config = keys();
+  config.parse(argc, argv);
+  if (answered(config)) return 0;
+  if (sim::torch::is_asked_for(config))
+    sim::torch::run_command(config, command_line(argc, argv));
+  else if (!config.get<std::string>("what-if").empty())
+    print_what_if(config, argc, argv);
+  else
+    predict_plan(config, argc, argv);
   return 0;
 }
 
