@@ -126,12 +126,15 @@ GpuOpCost::Kernel GpuOpCost::kernel(const plan::Op& op) {
   return is_attention(op.kind) ? attention(op) : memory_bound(op);
 }
 
-/// At the part of the peak that its profile says, on all SMs, unless its operands take longer.
+/// At the part of the peak that its profile says, unless its operands take longer; in so many blocks that SMs which
+/// collectives hold cost it no more than their part.
 GpuOpCost::Kernel GpuOpCost::opaque(const plan::Op& op) {
   sources_.insert("as the model's profile says: part of the peak that its units reach");
   const double peak = is_half(type_of(plan_, op)) ? gpu_.half_flops : gpu_.f32_flops;
+  constexpr std::int64_t many = 64;
   const Kernel moved = memory_bound(op);
-  return {std::max(op.cost.flops / (static_cast<double>(op.scalar) * peak), moved.seconds), moved.memory_s, gpu_.sms};
+  return {std::max(op.cost.flops / (static_cast<double>(op.scalar) * peak), moved.seconds), moved.memory_s,
+          many * gpu_.sms};
 }
 
 GpuOpCost::Kernel GpuOpCost::product(const plan::Op& op) {

@@ -96,8 +96,31 @@ int ranks_per_node(const Machine& machine, int world_size) {
   return std::min(most, world_size);
 }
 
+namespace {
+
+/// Of a token: 2 of each parameter in forward, 2 in backward for what it multiplies, 2 for its own gradient if it is
+/// trained.
+double parameter_flops(const plan::Plan& plan) {
+  std::int64_t trained = 0;
+  for (const plan::FlatParameter& unit : plan.units)
+    for (const plan::FlatPiece& piece : unit.pieces) trained += piece.trainable ? piece.elements : 0;
+  return 4.0 * static_cast<double>(plan.parameters) + 2.0 * static_cast<double>(trained);
+}
+
+/// What the profile of a model says of a micro-batch; 0 where the model is known by its operators.
+double profiled_flops(const plan::Plan& plan) {
+  double flops = 0;
+  for (const plan::Op& op : plan.ops_of(plan.segments.front()))
+    if (op.kind == OpKind::opaque_backward || (op.kind == OpKind::opaque && op.phase == plan::Phase::forward))
+      flops += op.cost.flops;
+  return flops;
+}
+
+}  // namespace
+
 double model_flops(const plan::Plan& plan) {
-  double per_token = 6.0 * static_cast<double>(plan.parameters);
+  if (const double profiled = profiled_flops(plan); profiled > 0) return profiled * plan.micro_batches;
+  double per_token = parameter_flops(plan);
   for (const plan::Op& op : plan.ops_of(plan.segments.front()))
     if (const bool full = op.kind == OpKind::full_attention;
         (full || op.kind == OpKind::attention) && op.phase == plan::Phase::forward)

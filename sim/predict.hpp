@@ -51,8 +51,8 @@ struct Prediction {
 int ranks_per_node(const Machine& machine, int world_size);
 
 /// Useful work of one step of one rank: (6·N + 12·layers·width·seq)·tokens, N the model's parameters, counted whole for
-/// each token. Source: Chowdhery et al., "PaLM", 2022, appendix B, whose count of attention is not halved for the
-/// causal mask.
+/// each token, but without the gradients of those that are not trained, 2 each. Source: Chowdhery et al., "PaLM", 2022,
+/// appendix B, whose count of attention is not halved for the causal mask. Of a model by its profile, what that says.
 double model_flops(const plan::Plan& plan);
 
 /// What a GPU's memory holds besides the plan's arena: a context, and a communicator for each kind of group with

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -146,19 +147,8 @@ Decoder of(const model::GptConfig& m, Problems&) {
           .tied = m.tied_head};
 }
 
-Decoder of(const model::MptConfig& m, Problems& problems) {
-  if (!m.tied_head) problems.emplace_back("an untied head of MPT's family is not modelled for PyTorch");
-  return {.family = Decoder::Family::mpt,
-          .width = m.width,
-          .ffn = m.ffn_width > 0 ? m.ffn_width : 4 * m.width,
-          .layers = m.layers,
-          .heads = m.heads,
-          .kv_heads = m.heads,
-          .vocab = m.vocab_size,
-          .positions = m.max_seq_len};
-}
-
-Decoder of(const model::LlamaConfig& m, Problems&) {
+Decoder of(const model::LlamaConfig& m, Problems& problems) {
+  if (m.lora.rank > 0) problems.emplace_back("model.lora_rank is set: LoRA is not modelled for PyTorch");
   return {.family = Decoder::Family::llama,
           .width = m.width,
           .ffn = m.ffn_width,
@@ -171,6 +161,60 @@ Decoder of(const model::LlamaConfig& m, Problems&) {
           .given_head_width = m.width_of_head(),
           .out_bias = m.output_bias,
           .ffn_bias = m.ffn_bias};
+}
+
+/// transformers' own MPT has ALiBi and no biases, whatever its configuration says.
+Decoder of(const model::MptConfig& m, Problems& problems) {
+  if (m.biases || m.learned_positions || m.alibi_bias_max <= 0 || m.inner_width() != 4 * m.width || !m.tied_head)
+    problems.emplace_back(
+        "MPT with biases, a table of positions, another feed-forward width or a head of its own is not modelled for "
+        "PyTorch");
+  return {.family = Decoder::Family::mpt,
+          .width = m.width,
+          .ffn = m.inner_width(),
+          .layers = m.layers,
+          .heads = m.heads,
+          .kv_heads = m.heads,
+          .vocab = m.vocab_size,
+          .positions = m.max_seq_len,
+          .tied = m.tied_head};
+}
+
+T5 of(const model::T5Config& m, Problems& problems) {
+  using FeedForward = model::T5Config::FeedForward;
+  if (m.layers_of_decoder() != m.layers || !m.tied_head || m.buckets != 32 || m.feed_forward == FeedForward::gated_silu)
+    problems.emplace_back(
+        "T5 is modelled for PyTorch with as many blocks in both stacks, a tied head, 32 buckets, and relu or "
+        "gated-gelu");
+  return {.width = m.width,
+          .head_width = m.head_width,
+          .ffn = m.ffn_width,
+          .layers = m.layers,
+          .heads = m.heads,
+          .vocab = m.vocab_size,
+          .gated = m.feed_forward != FeedForward::relu};
+}
+
+/// Square images and patches of three colours.
+Vit of(const model::VitConfig& m, Problems& problems) {
+  const auto root = [](std::int64_t square) { return std::llround(std::sqrt(static_cast<double>(square))); };
+  const std::int64_t side = root(m.patches), patch = root(m.patch_values / 3);
+  if (side * side != m.patches || 3 * patch * patch != m.patch_values || !m.qkv_bias || m.classes < 1 || !m.exact_gelu)
+    problems.emplace_back(
+        "ViT is modelled for PyTorch with square patches of three channels in square images, biases, exact gelu, a "
+        "head");
+  return {.width = m.width,
+          .ffn = m.ffn_width,
+          .layers = m.layers,
+          .heads = m.heads,
+          .image = side * patch,
+          .patch = patch,
+          .labels = m.classes};
+}
+
+Decoder of(const model::ProfileConfig&, Problems& problems) {
+  problems.emplace_back("a model by its profile has no operators that PyTorch could run");
+  return {};
 }
 
 }  // namespace
@@ -188,8 +232,8 @@ void add_torch_keys(Config& config) {
              {.unit = "s", .min = 0});
 }
 
-Decoder decoder_of(const model::Config& model, Problems& problems) {
-  return std::visit([&](const auto& family) { return of(family, problems); }, model);
+Model eager_model_of(const model::Config& model, Problems& problems) {
+  return std::visit([&](const auto& family) -> Model { return of(family, problems); }, model);
 }
 
 TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
@@ -198,7 +242,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   for (const Absent& key : absent)
     if (config.has(key.key) && !config.is_default(key.key)) problems.push_back(refusal(config, key.key, key.why));
   job.run.runtime = is_fsdp1(config) ? Runtime::fsdp1 : Runtime::fsdp2;
-  job.run.model = decoder_of(settings.model, problems);
+  job.run.model = eager_model_of(settings.model, problems);
   job.software = read_software(config, problems);
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_strategy(settings, job.run, problems);
@@ -206,8 +250,10 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   read_prefetch_problems(config, problems);
   read_limits(config, settings, job, problems);
   read_step(config, settings, job.run, problems);
-  job.parameters = parameters_of(unit_shapes(job.run.model));
-  if (problems.empty()) return job;
+  if (problems.empty()) {
+    job.parameters = parameters_of(unit_shapes(job.run.model));
+    return job;
+  }
   throw InputError(ExitCode::usage, numbered(fmt::format("{} problems with runtime.profile = {}:", problems.size(),
                                                          config.get<std::string>("runtime.profile")),
                                              problems));

@@ -12,6 +12,8 @@
 namespace foreshard::plan {
 namespace {
 
+constexpr const char* default_preset = "gpt2";
+
 /// Lets keys replace what a model begins with, and remembers what was replaced.
 class Overrides {
  public:
@@ -128,7 +130,7 @@ std::pair<model::Config, model::Source> begin_with(const Config& config) {
     const model::Config model = model::preset(preset);
     return {model, {std::string(model::family_of(model)), "preset " + preset, {}}};
   }
-  if (!config.is_default("model.preset"))
+  if (preset != default_preset)  // which a resolved configuration has, too
     throw InputError(ExitCode::usage,
                      fmt::format("model.config = {} and model.preset = {} are both set: a plan is of one model; remove "
                                  "one of the two",
@@ -141,7 +143,7 @@ std::pair<model::Config, model::Source> begin_with(const Config& config) {
 
 void add_model_keys(Config& config) {
   const KeyDetails size{.min = 0};
-  config.add("model.preset", "gpt2", fmt::format("model to begin with: {}", fmt::join(model::presets(), ", ")));
+  config.add("model.preset", default_preset, fmt::format("model to begin with: {}", fmt::join(model::presets(), ", ")));
   config.add("model.config", "",
              fmt::format("or the config.json of a Hugging Face model, or its folder; families: {}",
                          fmt::join(model::hf_model_types(), ", ")));

@@ -52,6 +52,15 @@ TEST(SettingsModel, KeysReplaceTheFilesSizesAndSaySo) {
                     Contains("model.tied_head = false (from flag) replaces true")));
 }
 
+// A resolved configuration has all keys, those at their defaults too.
+TEST(SettingsModel, KeysAtTheirDefaultsReplaceNothing) {
+  const Settings settings =
+      settings_of_file("qwen2.5-0.5b.json", {"--model.preset=gpt2", "--model.layers=0", "--model.tied_head=preset",
+                                             "--model.dropout=0", "--model.lora_rank=0"});
+  EXPECT_EQ(model::build(settings.model, {1, 1}).parameter_count(), 494'032'768);
+  EXPECT_THAT(settings.model_source.notes, Not(Contains(HasSubstr("replaces"))));
+}
+
 TEST(SettingsModel, ReportsWhereItCameFrom) {
   EXPECT_EQ(settings_of_file("mistral-7b.json").model_source.family, "mistral");
   EXPECT_EQ(settings_of_file("mistral-7b.json").model_source.from, folder + "mistral-7b.json");

@@ -26,12 +26,21 @@ TEST(FamiliesPredict, StepsTakeLongerThanTheirFlopsAtThePeak) {
   }
 }
 
+// A base that is frozen has no gradients of its own, which are a third of the work.
+TEST(FamiliesPredict, LoraDoesTwoThirdsOfTheWork) {
+  const auto flops_of = [](std::int64_t rank) {
+    return model_flops(plan_of(model::LlamaConfig{.layers = 2, .max_seq_len = 8, .lora = {.rank = rank}}, 1, 8));
+  };
+  EXPECT_NEAR(flops_of(1) / flops_of(0), 2.0 / 3, 0.01);
+}
+
 // 20 units of 75 GFLOP and a half, forward and backward, at 0.4 of the peak.
 TEST(FamiliesPredict, AProfilesUnitsRunAtThePartOfThePeakThatItSays) {
   const model::HfModel model = model::read_hf_config(FORESHARD_TEST_DATA "/configs/profile-example.json");
   const Prediction prediction = predict_on_gpus(plan_of(model.config, 64, 1), read_cluster("aws-p5"));
   const double flops = 64 * (20 * 75e9 + 3 * 2.4e8 + 3 * 1.4e7);
   const double compute_s = flops / (0.4 * prediction.gpu->peak_flops_per_s) * prediction.gpu->slowest_rank_factor;
+  EXPECT_DOUBLE_EQ(prediction.model_flops, flops);
   const double busy_s = prediction.lane_busy_s[static_cast<std::size_t>(plan::Lane::compute)];
   EXPECT_GT(busy_s, compute_s);
   EXPECT_LT(busy_s, 1.3 * compute_s) << "the update and what collectives take of memory besides";
