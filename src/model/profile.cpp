@@ -11,7 +11,7 @@
 namespace foreshard::model {
 namespace {
 
-constexpr std::size_t most_units = 4096;
+constexpr std::size_t most_units = 4096, most_shown = 10;
 constexpr double most_numbers = 0x1p50, most_flops = 1e18;
 
 class ProfileBuilder : GraphBuilder {
@@ -70,7 +70,8 @@ std::vector<std::string> problems(const ProfileConfig& c, const BatchShape& shap
   if (shape.batch < 1) found.push_back(fmt::format("train.local_batch_size is {}, expected at least 1", shape.batch));
   if (c.units.empty() || c.units.size() > most_units)
     found.push_back(fmt::format("the profile has {} units, expected 1 to {}", c.units.size(), most_units));
-  for (const ProfiledUnit& unit : c.units) check(unit, static_cast<double>(shape.batch), found);
+  for (const ProfiledUnit& unit : c.units)
+    if (found.size() < most_shown) check(unit, static_cast<double>(shape.batch), found);
   check(c.head, static_cast<double>(shape.batch), found);
   if (!(c.part_of_peak > 0 && c.part_of_peak <= 1))
     found.push_back(fmt::format("part_of_peak is {}, expected more than 0 and at most 1", c.part_of_peak));
