@@ -66,8 +66,8 @@ Block* CachingAllocator::from_driver(const Request& request) {
 }
 
 Block* CachingAllocator::grow(const Request& request) {
-  if (settings_.memory_fraction > 0 && statistics_.reserved.current + request.segment >
-                                           static_cast<Bytes>(settings_.memory_fraction * static_cast<double>(device_)))
+  if (settings_.limits_memory() && statistics_.reserved.current + request.segment >
+                                       static_cast<Bytes>(settings_.memory_fraction * static_cast<double>(device_)))
     return nullptr;
   return settings_.expandable_segments ? grow_expandable(request) : new_segment(request);
 }

@@ -95,7 +95,7 @@ class Reader {
     else if (key == "max_non_split_rounding_mb")
       settings_.max_unsplit_excess_bytes = mebibytes(20);
     else if (key == "large_segment_size_mb")
-      settings_.large_segment_bytes = mebibytes(2);
+      settings_.large_segment_bytes = mebibytes(11);
     else if (key == "expandable_segments")
       settings_.expandable_segments = boolean();
     else if (key == "garbage_collection_threshold")

@@ -18,11 +18,12 @@ struct Settings {
   Bytes max_unsplit_excess_bytes = 20 * mib;  ///< what an unsplit block may be larger than its request (exclusive)
   Bytes large_segment_bytes = 20 * mib;       ///< of requests between 1 and 10 MiB; pages of large expandable segments
   bool expandable_segments = false;
-  double garbage_collection_threshold = 0;  ///< of the allowed memory; 0: off; works only with a memory fraction
-  double memory_fraction = 0;               ///< of the device's memory that reserved bytes may take; 0: not set
+  double garbage_collection_threshold = 0;  ///< of the allowed memory; 0: off; works only below a memory limit
+  double memory_fraction = 0;               ///< of the device's memory that reserved bytes may take; 0, 1: no limit
   std::array<int, 16> divisions{};          ///< of the steps between powers of two, from 1 MiB on; 0, 1: none
 
-  bool collects_garbage() const { return memory_fraction > 0 && garbage_collection_threshold > 0; }
+  bool limits_memory() const { return memory_fraction > 0 && memory_fraction < 1; }
+  bool collects_garbage() const { return limits_memory() && garbage_collection_threshold > 0; }
 };
 
 /// The settings that the variable's text gives: "max_split_size_mb:128,expandable_segments:True". Known are

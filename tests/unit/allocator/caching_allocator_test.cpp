@@ -235,7 +235,7 @@ TEST(CachingAllocator, StaysWithinTheMemoryFraction) {
 /// Ages in searches of the large pool: with two segments of 20 and 10 and a third just freed, the average lies below
 /// the oldest alone.
 TEST(CachingAllocator, CollectsTheOldestSegmentsFirst) {
-  CachingAllocator allocator = of("garbage_collection_threshold:0.5,per_process_memory_fraction:1.0", 200 * mib);
+  CachingAllocator allocator = of("garbage_collection_threshold:0.5,per_process_memory_fraction:0.999", 202 * mib);
   Block* old = allocator.allocate(40 * mib, 0, 0).block;
   Block* young = allocator.allocate(40 * mib, 1, 0).block;
   allocator.free(old);
@@ -248,7 +248,7 @@ TEST(CachingAllocator, CollectsTheOldestSegmentsFirst) {
 }
 
 TEST(CachingAllocator, CollectsNothingBelowTheThreshold) {
-  CachingAllocator allocator = of("garbage_collection_threshold:0.5,per_process_memory_fraction:1.0", 200 * mib);
+  CachingAllocator allocator = of("garbage_collection_threshold:0.5,per_process_memory_fraction:0.999", 202 * mib);
   allocator.free(allocator.allocate(100 * mib, 0, 0).block);
   allocator.allocate(10 * mib, 1, 0);
   EXPECT_EQ(allocator.statistics().device_frees, 0);

@@ -123,10 +123,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "max_split_size_mb:64", "expandable_segments:True", "roundup_power2_divisions:4",
                     "roundup_power2_divisions:[4:8,16:2,32:0,>:4]", "per_process_memory_fraction:0.7",
                     "garbage_collection_threshold:0.6,per_process_memory_fraction:0.9", "large_segment_size_mb:12",
-                    "garbage_collection_threshold:0.5,per_process_memory_fraction:1,max_split_size_mb:32",
+                    "garbage_collection_threshold:0.5,per_process_memory_fraction:0.99,max_split_size_mb:32",
                     "expandable_segments:True,roundup_power2_divisions:2,per_process_memory_fraction:0.8",
                     "expandable_segments:True,max_split_size_mb:50",
-                    "expandable_segments:True,large_segment_size_mb:6"));
+                    "expandable_segments:True,large_segment_size_mb:16"));
 
 }  // namespace
 }  // namespace foreshard::sim::allocator
