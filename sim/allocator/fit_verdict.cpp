@@ -26,6 +26,7 @@ std::string largest_part(const BytesByClass& bytes) {
 
 std::string reason(const PhaseVerdict& verdict) {
   const PhaseMemory& memory = verdict.memory;
+  if (memory.failure && memory.failure->rounded == 0) return "ran out of memory";
   if (memory.failure && memory.failure->is_fragmentation())
     return fmt::format("fragmentation: {} in one piece is not there", bytes_text(memory.failure->segment));
   if (verdict.fit == Fit::no)
@@ -55,11 +56,19 @@ Fit FitVerdict::fit() const { return phases.empty() ? Fit::fits : decisive().fit
 std::string FitVerdict::text() const {
   std::string text = fmt::format("{} of {}, {} of it outside the allocator\n", fit_names[std::size_t(fit())],
                                  bytes_text(device), bytes_text(outside));
-  for (const PhaseVerdict& phase : phases)
-    text += fmt::format("  {:<16} {:<18} allocated {:>10}, reserved {}{:>10}; {}\n",
-                        run_phase_names[std::size_t(phase.memory.phase)], fit_names[std::size_t(phase.fit)],
-                        bytes_text(phase.memory.allocated), phase.memory.simulated ? "" : "at least ",
-                        bytes_text(phase.memory.reserved), reason(phase));
+  return text + phases_text();
+}
+
+std::string FitVerdict::phases_text() const {
+  std::string text;
+  for (const PhaseVerdict& phase : phases) {
+    text += fmt::format("  {:<16} {:<18}", run_phase_names[std::size_t(phase.memory.phase)],
+                        fit_names[std::size_t(phase.fit)]);
+    if (phase.memory.reserved > 0)
+      text += fmt::format(" allocated {:>10}, reserved {}{:>10};", bytes_text(phase.memory.allocated),
+                          phase.memory.simulated ? "" : "at least ", bytes_text(phase.memory.reserved));
+    text += fmt::format(" {}\n", reason(phase));
+  }
   return text;
 }
 

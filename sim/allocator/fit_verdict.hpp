@@ -31,7 +31,8 @@ struct FitVerdict {
   bool fits() const { return fit() != Fit::no; }
   /// The first phase that is as bad as the worst.
   const PhaseVerdict& decisive() const;
-  /// A line for each phase, and why where it does not fit.
+  /// A line for each phase, and why where it does not fit; `text` with one for the whole before them.
+  std::string phases_text() const;
   std::string text() const;
 };
 

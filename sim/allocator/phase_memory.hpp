@@ -19,7 +19,7 @@ struct PhaseMemory {
   bool simulated = false;              ///< by the allocator; else by formulas, which know no fragmentation
   BytesByClass by_class{};             ///< at the peak of allocated
   std::int64_t retries = 0;            ///< while the phase ran
-  std::optional<OutOfMemory> failure;  ///< if it ran out
+  std::optional<OutOfMemory> failure;  ///< if it ran out; empty where no more is known
 };
 
 /// How parameters come onto the device.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "sim/runtimes/torch_fit.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -72,7 +73,7 @@ std::string memory(const TorchPrediction& prediction) {
   if (!prediction.peaks.empty()) text += held("first step", prediction.peaks.front());
   if (prediction.peaks.size() > 1) text += held("steady step", prediction.peaks.back());
   text += line("context, communicators", bytes_text(prediction.outside_bytes));
-  return text + "  " + verdict_text(prediction) + "\n\n";
+  return text + "  " + verdict_text(prediction) + "\n" + fit_of(prediction).phases_text() + "\n";
 }
 
 std::string utilization(const TorchPrediction& prediction) {
@@ -158,6 +159,7 @@ std::string report_json(const TorchPrediction& prediction, const TorchJob& job, 
             {"initial_live_bytes", prediction.memory.initial},
             {"fits", prediction.out_of_memory.empty()},
             {"verdict", verdict_text(prediction)},
+            {"phases", to_json(fit_of(prediction))["phases"]},
             {"notes", job.notes},
             {"sources", prediction.sources}};
   if (!prediction.memory.steps.empty()) {
