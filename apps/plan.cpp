@@ -59,6 +59,7 @@ Config keys() {
                  "validation.", "comm.", "checkpoint."});
   config.add("json", false, "print one JSON object");
   sim::planner::add_report_options(config);
+  config.add("explain-memory", false, "PyTorch's runtimes: explain the peak of memory, and what would lower it");
   config.add("order", false, "print the order of collectives and compute of the steady step");
   config.add("step", 0, "which step, 1 = the first; they differ where some leave parameters out; 0 = one that uses all",
              {.min = 0});

@@ -31,7 +31,7 @@ std::vector<Knob> knobs_of(const EventList& list, const ReplayOptions& options, 
       {"reducing gradients in every micro-batch", beyond_one_unit(report, MemoryClass::gradients), false},
       {"twice the shards", sharded / 2, false},
   };
-  const Bytes peak = report.out_of_memory ? options.device_bytes : report.reserved;
+  const Bytes peak = report.out_of_memory ? options.device_bytes : report.reserved_peak;
   if (!options.settings.expandable_segments) {
     ReplayOptions expandable = options;
     expandable.settings.expandable_segments = true;

@@ -7,9 +7,18 @@
 namespace foreshard::sim::allocator {
 
 /// What memory is for.
-enum class MemoryClass : std::uint8_t { other, parameters, gradients, optimizer, activations, gathered, workspace };
-inline constexpr std::array<std::string_view, 7> memory_class_names{
-    "other", "parameters", "gradients", "optimizer", "activations", "gathered", "workspace"};
+enum class MemoryClass : std::uint8_t {
+  other,
+  parameters,
+  gradients,
+  optimizer,
+  activations,
+  gathered,
+  workspace,
+  temporaries
+};
+inline constexpr std::array<std::string_view, 8> memory_class_names{
+    "other", "parameters", "gradients", "optimizer", "activations", "gathered", "workspace", "temporaries"};
 using BytesByClass = std::array<Bytes, memory_class_names.size()>;
 
 inline constexpr int no_unit = -1;

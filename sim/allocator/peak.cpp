@@ -18,7 +18,7 @@ Moment moment_of(const EventList& list, const Replay& replay, const Event& event
           event.bytes};
 }
 
-/// Events up to the peak of reserved bytes or the failure, the one that makes it included.
+/// Events up to the peak of active bytes or the failure, the one that makes it included.
 std::size_t events_to_peak(const EventList& list, const ReplayOptions& options, PeakReport& report) {
   Replay replay(list, options);
   Bytes peak = 0;
@@ -28,9 +28,10 @@ std::size_t events_to_peak(const EventList& list, const ReplayOptions& options, 
     replay.step();
     if (event.kind == Event::Kind::allocate && event.bytes > report.largest_request.bytes)
       report.largest_request = moment_of(list, replay, event);
-    const Bytes reserved = replay.allocator().statistics().reserved.peak;
-    if (reserved > peak || replay.failure()) peak = reserved, events = replay.events_done();
+    const Bytes active = replay.allocator().statistics().active.peak;
+    if (active > peak || replay.failure()) peak = active, events = replay.events_done();
   }
+  report.reserved_peak = replay.allocator().statistics().reserved.peak;
   report.out_of_memory = replay.failure().has_value();
   return events;
 }
@@ -74,10 +75,11 @@ PeakReport explain_peak(const EventList& list, const ReplayOptions& options) {
 std::string PeakReport::text() const {
   std::string text = fmt::format(
       "{} {} ({}), {} asked for {}\n"
-      "  reserved {} of {}, {} outside the allocator; active {}, allocated {}\n",
+      "  reserved {}, its peak {} of {}, {} outside the allocator; active {}, allocated {}\n",
       out_of_memory ? "out of memory at" : "peak at", duration_text(static_cast<double>(moment.at) * 1e-9),
       moment.phase.empty() ? "no phase named" : moment.phase, bytes_text(moment.bytes), text_of(moment.label),
-      bytes_text(reserved), bytes_text(device), bytes_text(outside), bytes_text(active), bytes_text(allocated));
+      bytes_text(reserved), bytes_text(reserved_peak), bytes_text(device), bytes_text(outside), bytes_text(active),
+      bytes_text(allocated));
   for (std::size_t i = 0; i < by_class.size(); ++i)
     if (by_class[i] > 0) text += fmt::format("    {:<28}{:>12}\n", memory_class_names[i], bytes_text(by_class[i]));
   for (const auto& [name, bytes] :
@@ -107,6 +109,7 @@ nlohmann::json to_json(const PeakReport& report) {
                       {"device_bytes", report.device},
                       {"outside_bytes", report.outside},
                       {"reserved_bytes", report.reserved},
+                      {"reserved_peak_bytes", report.reserved_peak},
                       {"active_bytes", report.active},
                       {"allocated_bytes", report.allocated},
                       {"requested_bytes", report.requested},

@@ -27,12 +27,13 @@ struct Knob {
   bool exact = false;  ///< from a replay with it; else the most that it can save
 };
 
-/// Why memory is what it is when reserved bytes are at their peak (the first time), or when memory ran out.
+/// Why memory is what it is when active bytes are at their peak (the first time), or when memory ran out.
 struct PeakReport {
   bool out_of_memory = false;
   Moment moment;           ///< the allocation that made the peak, or failed
   Moment largest_request;  ///< of the whole run: the contiguous room that it needs at least
   Bytes reserved = 0, active = 0, allocated = 0, requested = 0;
+  Bytes reserved_peak = 0;        ///< of the whole run
   BytesByClass by_class{};        ///< of allocated blocks
   std::vector<Holding> holdings;  ///< of allocated blocks by class and unit, the largest first
   Bytes waiting = 0;              ///< freed, but other streams may still use it

@@ -86,7 +86,7 @@ void Replay::step() {
 
 void Replay::allocate(const Event& event) {
   const Allocation got = allocator_.allocate(event.bytes, event.stream, now_, 0, event.label);
-  late_ += got.host_at - now_;
+  if (options_.stalls_shift) late_ += got.host_at - now_;
   if (got.out_of_memory) failure_ = allocator_.failure();
   if (event.block >= blocks_.size()) blocks_.resize(event.block + 1);
   blocks_[event.block] = got.block;

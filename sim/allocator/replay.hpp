@@ -11,6 +11,7 @@ struct ReplayOptions {
   Bytes device_bytes = 80 * gib;
   Bytes outside_bytes = 0;
   DriverCost cost;
+  bool stalls_shift = true;      ///< times do not hold stalls yet: what follows one is later; else they do
   bool hold_for_streams = true;  ///< freed blocks wait for other streams; false: what if none did
 };
 
@@ -20,7 +21,7 @@ struct Sample {
 };
 
 /// Carries out a list of events, one by one. An allocation that stalls the host makes everything after it later by as
-/// much. The list must outlive it.
+/// much, unless times hold stalls already. The list must outlive it.
 class Replay {
  public:
   Replay(const EventList& list, const ReplayOptions& options);

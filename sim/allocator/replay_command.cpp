@@ -73,11 +73,9 @@ int replay_memory(int argc, const char* const* argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
-  const ReplayOptions options{parse_settings(config.get<std::string>("settings")),
-                              size_of(config, "device"),
-                              size_of(config, "outside"),
-                              {},
-                              true};
+  ReplayOptions options;
+  options.settings = parse_settings(config.get<std::string>("settings"));
+  options.device_bytes = size_of(config, "device"), options.outside_bytes = size_of(config, "outside");
   const EventList list = read_events(config.arguments().front());
   Replay replay(list, options);
   replay.run();

@@ -4,6 +4,16 @@
 
 namespace foreshard::sim::torch {
 
+Nanoseconds passed_by(const Timeline& time, Recorded recorded) {
+  Nanoseconds passed = 0;
+  for (std::size_t i = 0; i < stream_count; ++i)
+    if (const auto stream = static_cast<Stream>(i); recorded.has(stream))
+      passed = std::max(passed, time.end_of(stream));
+  for (std::size_t i = 0; i < communicator_count; ++i)
+    if (const auto one = static_cast<Communicator>(i); recorded.has(one)) passed = std::max(passed, time.end_of(one));
+  return passed;
+}
+
 CachedMemory::CachedMemory(allocator::CachingAllocator& allocator, Gpu& gpu, const Device& device)
     : allocator_(allocator), gpu_(gpu) {
   for (int thread = 0; thread < 2; ++thread) allocate(allocator::blas_workspace_bytes(device));
@@ -22,14 +32,7 @@ void* CachedMemory::allocate(std::int64_t bytes) {
 void CachedMemory::free(void* block, Recorded recorded) {
   auto* given = static_cast<allocator::Block*>(block);
   if (recorded.none()) return allocator_.free(given);
-  const Timeline& time = gpu_.time();
-  Nanoseconds passed = 0;
-  for (std::size_t i = 0; i < stream_count; ++i)
-    if (const auto stream = static_cast<Stream>(i); recorded.has(stream))
-      passed = std::max(passed, time.end_of(stream));
-  for (std::size_t i = 0; i < communicator_count; ++i)
-    if (const auto one = static_cast<Communicator>(i); recorded.has(one)) passed = std::max(passed, time.end_of(one));
-  allocator_.free(given, passed);
+  allocator_.free(given, passed_by(gpu_.time(), recorded));
 }
 
 allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,

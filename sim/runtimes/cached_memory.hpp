@@ -11,6 +11,9 @@ struct DeviceIsFull {
   allocator::OutOfMemory why;
 };
 
+/// When all streams and communicators that a storage was recorded on will have done what is issued to them by now.
+Nanoseconds passed_by(const Timeline& time, Recorded recorded);
+
 /// Storages of a run in PyTorch's caching allocator, a pool for each stream, at the time at which the host asks. The
 /// host stands still where the allocator waits for the device. A storage that other streams were recorded on stays
 /// active until they have passed what was issued to them when it died, and an allocation has seen that.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "sim/runtimes/recorded_memory.hpp"
 #include "sim/runtimes/torch_report.hpp"
 
 namespace foreshard::sim::torch {
@@ -35,6 +36,10 @@ bool is_asked_for(const Config& config) { return config.get<std::string>("runtim
 void run_command(const Config& config, const std::string& command_line) {
   const Cluster cluster = cluster_of(config);
   const TorchJob job = read_torch_job(config, plan::read_settings(config, config.get<int>("parallel.world_size")));
+  if (config.get<bool>("explain-memory")) {
+    const allocator::PeakReport report = explain_memory(job, cluster);
+    return fmt::print("{}", config.get<bool>("json") ? to_json(report).dump(1) + "\n" : report.text());
+  }
   const TorchPrediction prediction = predict(job, cluster);
   keep_trace(config, command_line, prediction, job);
   if (config.get<bool>("order"))

@@ -69,9 +69,16 @@ class Gpu {
 
   /// A step: its phases begin when the host says so, and end when the compute stream has done what they issued.
   void begin_step();
-  void begin_micro_batch() { micro_batch_starts_.push_back(ran_.size()); }
-  void begin_backward() { forward_end_ = time_.end_of(Stream::compute); }
-  void begin_update() { backward_end_ = time_.end_of(Stream::compute); }
+  void begin_micro_batch() {
+    micro_batch_starts_.push_back(ran_.size());
+    phase_ = StepPhase::forward, step_is_begun_ = true;
+  }
+  void begin_backward() { forward_end_ = time_.end_of(Stream::compute), phase_ = StepPhase::backward; }
+  void begin_update() { backward_end_ = time_.end_of(Stream::compute), phase_ = StepPhase::update; }
+  /// Of what the host does now; before the first step it is none.
+  StepPhase phase() const { return phase_; }
+  bool step_is_begun() const { return step_is_begun_; }
+  std::uint32_t unit() const { return unit_; }
   StepTimes end_step();
   /// All that ran in the last step, in the order of issue; empty unless `keep_trace` was called.
   const std::vector<Ran>& ran() const { return ran_; }
@@ -102,7 +109,8 @@ class Gpu {
   Timeline time_;
   Stream current_ = Stream::compute;
   std::uint32_t unit_ = 0;
-  bool backward_ = false, keeps_trace_ = false;
+  StepPhase phase_ = StepPhase::forward;
+  bool backward_ = false, keeps_trace_ = false, step_is_begun_ = false;
   Nanoseconds step_start_ = 0, forward_end_ = 0, backward_end_ = 0, host_bound_ = 0, blocked_ = 0, busy_ = 0;
   std::vector<Span> compute_;  ///< of this step, joined where they touch
   std::vector<Load> loads_, loads_before_;
