@@ -234,6 +234,17 @@ int run(int argc, char** argv) {
     print_what_if(config, argc, argv);
   else
     predict_plan(config, argc, argv);
+  if (sim::torch::is_asked_for(config)) return sim::torch::run_command(config, command_line(argc, argv)), 0;
+  if (config.get<bool>("explain-memory"))
+    throw InputError(ExitCode::usage,
+                     "--explain-memory explains PyTorch's memory\n  set runtime.profile=pytorch-fsdp1 or -fsdp2");
+  const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
+  for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
+  const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
+  if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
+  if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
+  if (!config.get<bool>("order") && !config.get<bool>("print-plan"))
+    print_prediction(config, argc, argv, plan, settings.model_source);
   return 0;
 }
 
