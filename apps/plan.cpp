@@ -173,7 +173,7 @@ void keep(const sim::validation::CsvTable& table, const std::string& folder) {
   sim::validation::write_csv(path.string(), table);
 }
 
-int validate(int argc, char** argv) {
+int validate(int argc, const char* const* argv) {
   Config config = validate_keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
@@ -204,7 +204,7 @@ void print_what_if(const Config& config, int argc, char** argv) {
 /// The commands beside the prediction itself.
 struct Command {
   const char* name;
-  int (*run)(int argc, char** argv);
+  int (*run)(int argc, const char* const* argv);
 };
 constexpr Command commands[] = {{"validate", validate},
                                 {"search", sim::planner::search_command},
@@ -228,23 +228,16 @@ int run(int argc, char** argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
-  if (sim::torch::is_asked_for(config))
+  const bool torch = sim::torch::is_asked_for(config);
+  if (config.get<bool>("explain-memory") && !torch)
+    throw InputError(ExitCode::usage,
+                     "--explain-memory explains PyTorch's memory\n  set runtime.profile=pytorch-fsdp1 or -fsdp2");
+  if (torch)
     sim::torch::run_command(config, command_line(argc, argv));
   else if (!config.get<std::string>("what-if").empty())
     print_what_if(config, argc, argv);
   else
     predict_plan(config, argc, argv);
-  if (sim::torch::is_asked_for(config)) return sim::torch::run_command(config, command_line(argc, argv)), 0;
-  if (config.get<bool>("explain-memory"))
-    throw InputError(ExitCode::usage,
-                     "--explain-memory explains PyTorch's memory\n  set runtime.profile=pytorch-fsdp1 or -fsdp2");
-  const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
-  for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
-  const plan::Plan plan = plan_of(settings, config.get<std::int64_t>("step"));
-  if (config.get<bool>("order")) fmt::print("{}\n", plan::order_text(plan));
-  if (config.get<bool>("print-plan")) fmt::print("{}", plan::plan_text(plan));
-  if (!config.get<bool>("order") && !config.get<bool>("print-plan"))
-    print_prediction(config, argc, argv, plan, settings.model_source);
   return 0;
 }
 

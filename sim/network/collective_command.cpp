@@ -59,7 +59,7 @@ Group group_of(const Config& config, const Cluster& cluster) {
 
 }  // namespace
 
-int collective_command(int argc, char** argv) {
+int collective_command(int argc, const char* const* argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
