@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 std::string output_of(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "foreshard-plan collective");
   testing::internal::CaptureStdout();
-  const int code = collective_command(static_cast<int>(arguments.size()), const_cast<char**>(arguments.data()));
+  const int code = collective_command(static_cast<int>(arguments.size()), arguments.data());
   EXPECT_EQ(code, 0);
   return testing::internal::GetCapturedStdout();
 }
