@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -27,6 +26,7 @@
 #include "sim/runtimes/command.hpp"
 #include "sim/runtimes/torch_job.hpp"
 #include "sim/validation/validate.hpp"
+#include "sim/validation/command.hpp"
 
 namespace {
 
@@ -225,6 +225,8 @@ void predict_plan(const Config& config, int argc, char** argv) {
 int run(int argc, char** argv) {
   for (const Command& command : commands)
     if (argc > 1 && std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
+int run(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return sim::validation::validate_command(argc - 1, argv + 1);
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;

@@ -7,13 +7,30 @@ namespace {
 
 double d(std::int64_t n) { return static_cast<double>(n); }
 
+/// Queries, keys, values and the result.
+double of_attention(const Step& s) { return 2 * d(s.width) + 2 * d(s.width) / d(s.heads) * d(s.kv_heads); }
+
+/// Gated: norms keep a copy in fp32, rotary embedding its input. Frozen products need no input.
+double eager(const Step& s, bool frozen) {
+  if (!s.gated_mlp) return 4 * d(s.width) + of_attention(s) + 2 * d(s.ffn_width);
+  const double norms = 6 * d(s.width), rotated = of_attention(s) / 2;
+  const double inputs = frozen ? d(s.width) : 2 * d(s.width) + d(s.ffn_width);
+  return norms + inputs + of_attention(s) + rotated + 3 * d(s.ffn_width);
+}
+
+/// Inputs of both norms; of the activation.
+double compiled(const Step& s) { return 2 * d(s.width) + of_attention(s) + (s.gated_mlp ? 2 : 1) * d(s.ffn_width); }
+
+/// The block's input, attention's result, and of its products' results half.
+double selected(const Step& s) {
+  const double products = of_attention(s) + d(s.width) + (s.gated_mlp ? 2 : 1) * d(s.ffn_width);
+  return 2 * d(s.width) + products / 2;
+}
+
 /// Numbers that a block saves for each token.
-double saved_numbers(const Step& s) {
-  const double kv = 2 * d(s.width) / d(s.heads) * d(s.kv_heads);
-  const double attention = 2 * d(s.width) + kv;  // queries, keys, values, the result
-  if (!s.gated_mlp) return 4 * d(s.width) + attention + 2 * d(s.ffn_width);
-  const double norms = 6 * d(s.width), rotated = d(s.width) + kv / 2;  // norms keep a copy in fp32
-  return norms + 2 * d(s.width) + attention + rotated + 4 * d(s.ffn_width);
+double saved_numbers(const Step& s, const Kept& k) {
+  if (k.saving == Saving::selected) return selected(s);
+  return k.saving == Saving::compiled ? compiled(s) : eager(s, k.trained_part < 1);
 }
 
 /// Parameters with both tables where they are not one.
@@ -25,27 +42,34 @@ double root_parameters(const Step& s) { return d(s.vocab_size * s.width) * (s.ti
 
 double PeakMemory::peak() const { return std::max({at_loss, in_backward, at_update}); }
 
+double PeakMemory::held(double fragmentation) const {
+  return std::max(fragmentation * std::max(at_loss, in_backward) + outlasting, fragmentation * at_update);
+}
+
 PeakMemory peak_memory(const Step& s, const Kept& k) {
   const double all = all_parameters(s), trained = all * k.trained_part, block = block_parameters(s);
   const double parameter_shards = s.shards_parameters ? s.shard_degree : 1;
   const double gradient_shards = s.shards_gradients ? s.shard_degree : 1;
   const double tokens = d(s.rows * s.seq_len);
   PeakMemory m;
-  m.state = all * k.parameter / parameter_shards + trained * k.moments / s.shard_degree;
+  const double tables = k.table > 0 ? root_parameters(s) * (k.table - k.parameter) : 0;
+  m.state = (all * k.parameter + tables) / parameter_shards + trained * k.moments / s.shard_degree;
   if (s.shards_parameters && s.shard_degree > 1)
     m.gathered = (root_parameters(s) + (s.reshards_after_forward ? 2 : d(s.layers)) * block) * k.computed;
   else if (k.copies_parameters)
     m.gathered = all * k.computed;
-  const double saved = k.activations * saved_numbers(s) * tokens * k.computed;
+  const double saved = k.activations * saved_numbers(s, k) * tokens * k.computed;
   const double input = tokens * d(s.width) * k.computed;
   m.activations = d(s.layers) * ((1 - s.recomputed) * saved + s.recomputed * input) + 2 * input;
   m.loss = k.loss_bytes * tokens * d(s.vocab_size);
-  m.at_loss = m.state + m.gathered + m.activations + m.loss;
   const double gradients = trained * k.gradient / gradient_shards;
+  const double of_before = s.micro_batches > 1 ? gradients : 0;  // of earlier micro-batches
+  m.at_loss = m.state + of_before + m.gathered + m.activations + m.loss;
   const double on_its_way = k.trained_part * block * (k.computed + s.reduced_bytes);
   m.in_backward = m.state + m.gathered + m.activations + (s.recomputed > 0 ? saved : 0) + on_its_way +
-                  gradients / d(std::max<std::int64_t>(1, s.layers));
+                  std::max(of_before, gradients / d(std::max<std::int64_t>(1, s.layers)));
   m.at_update = m.state + gradients + trained * k.update_temporaries / s.shard_degree;
+  m.outlasting = m.at_update - m.state - of_before;
   return m;
 }
 

@@ -3,11 +3,17 @@
 
 namespace foreshard::sim::closed_form {
 
+/// Which tensors blocks save for backward: all that eager modules do; what a compiler leaves when it computes norms and
+/// activations again; or, of operators of every block, attention's results and every other product's.
+enum class Saving : std::uint8_t { eager, compiled, selected };
+
 /// What training keeps on a GPU, in bytes an element.
 struct Kept {
+  Saving saving = Saving::eager;
   double parameter = 4, moments = 8, gradient = 4;  ///< AdamW with fp32 shards
   double computed = 2;                              ///< gathered parameters, activations, unsharded gradients
   double trained_part = 1;                          ///< of the parameters; moments and gradients are of these
+  double table = 0;                                 ///< of parameters outside blocks, where it is another; 0: the same
   double activations = 1;                           ///< factor on the tensors that eager modules save
   double loss_bytes = 14;                           ///< at the loss, a token and vocabulary entry
   double update_temporaries = 4;                    ///< while shards are updated, a trained element of them
@@ -23,7 +29,11 @@ struct PeakMemory {
   double at_loss = 0;      ///< all of the above at once
   double in_backward = 0;  ///< a block's gradient on its way besides, and half of all shards'
   double at_update = 0;
+  double outlasting = 0;  ///< gradients of the shards and the update's temporaries
   double peak() const;
+  /// What an allocator needs that splits `fragmentation` times the peak into blocks: what outlasts the activations does
+  /// not find its place among them.
+  double held(double fragmentation) const;
 };
 
 /// Source of the counts a block: Korthikanti et al., arXiv 2205.05198, without dropout and with fused attention; for

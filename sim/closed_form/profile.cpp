@@ -53,7 +53,10 @@ std::vector<std::string> names_of(const Map& map) {
 
 Profile::Profile() {
   const Json constants = Json::parse(embedded::closed_form_profile);
-  for (const auto& [name, constant] : constants.items()) values_[name] = constant.at("value");
+  for (const auto& [name, constant] : constants.items()) {
+    values_[name] = constant.at("value");
+    if (constant.at("source").get<std::string>().find("fitted to") != std::string::npos) ++fitted_;
+  }
 }
 
 void Profile::override_from(const std::string& path) {

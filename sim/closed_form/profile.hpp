@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class Profile {
   /// The first of `names` that there is. Throws if there is none: a broken contract.
   double value(const std::vector<std::string>& names) const;
   const std::map<std::string, double>& values() const { return values_; }
+  std::size_t fitted() const { return fitted_; }  ///< constants that were fitted to published runs
 
   /// By its catalogue name, or one that software prints, with its memory in GB where that tells versions apart (0: not
   /// known). Throws InputError(bad_input) with the nearest name.
@@ -36,6 +38,7 @@ class Profile {
 
  private:
   std::map<std::string, double> values_;
+  std::size_t fitted_ = 0;
   mutable std::map<std::string, Gpu> gpus_;  ///< read so far, by the name asked for
 };
 

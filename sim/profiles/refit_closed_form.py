@@ -9,7 +9,7 @@ constant moves by a factor of e^±1.5 at most, and no further than the bounds be
 factor of e^0.3 costs as much as one row that is 3 % off, so that what few rows show stays where it was. Those of FIXED do not
 move, since these runs hardly depend on them (networks, latencies), cannot tell them apart from others, or they are counts.
 --without leaves a source's rows out of the fit and prints how far off they are then ("each": of every source with at least three
-rows, in turn). --write stores the result. About a minute a fit.
+rows, in turn). --write stores the result, and the error bars of each class of GPU and software. About a minute a fit.
 """
 import argparse
 import csv
@@ -23,9 +23,10 @@ from scipy.optimize import least_squares
 
 HERE = pathlib.Path(__file__).parent
 PROFILE = HERE / "closed_form.json"
+ERROR_BARS = HERE / "error_bars.json"
 TABLES = sorted((HERE.parent.parent / "tests/data/measurements").glob("*.csv"))
 FIXED = {"memory", "outside_bytes", "communicator_bytes", "four_bit_bytes", "lora_part", "activations.eager", "loss_memory.eager",
-         "link_latency_s", "network_latency_s", "network", "issue_s", "products", "products.rtx-4090", "attention.math",
+         "link_latency_s", "network_latency_s", "network", "issue_s", "products", "products.rtx-4090", "products.rtx-5060-ti", "fp4", "fp8.rtx-4090", "fp8.rtx-5060-ti", "fp8.rtx-5090", "attention.math",
          "attention.flash3", "attention_heads_of_64", "attention_backward", "loss.compiled", "loss.xla"}
 UPPER = {"contention": 0.6}
 PARTS_OF_A_PEAK = ("products.", "attention.", "fp8")
@@ -44,13 +45,14 @@ class Rows:
         overrides.write_text(json.dumps(constants))
         subprocess.run([self.binary, "validate", *TABLES, "--constants", overrides, "--out", self.folder / "out"], check=True,
                        stdout=subprocess.DEVNULL)
-        errors, rows = [], []
+        errors, rows, self.classes = [], [], []
         for column in ("error_pct", "memory_error_pct"):
             for table in TABLES:
                 for row in csv.DictReader((self.folder / "out" / table.name).open()):
                     if row[column]:
                         errors.append(float(row[column]) / 100)
                         rows.append((column, row["source"], row["gpu"] + row["gpu_mem_gb"]))
+                        self.classes.append(row["class"])
         return np.array(errors), rows
 
 
@@ -96,6 +98,15 @@ def summary(errors: np.ndarray) -> str:
     return f"{len(errors)} rows, MAPE {size.mean():.2f} %, bias {100 * errors.mean():+.2f} %, p90 {np.percentile(size, 90):.1f} %"
 
 
+def write_error_bars(errors: np.ndarray, classes: list[str]) -> None:
+    """Of each class with five rows, the size that nine of ten errors have at most, and 3 % at least: what repeats differ by."""
+    bars = json.loads(ERROR_BARS.read_text())
+    sizes = {c: [100 * abs(e) for e, k in zip(errors, classes) if k == c] for c in sorted(set(classes))}
+    bars["measured"] = {c: {"pct": round(max(3.0, float(np.percentile(s, 90, method="higher"))), 1), "rows": len(s)}
+                        for c, s in sizes.items() if len(s) >= 5}
+    ERROR_BARS.write_text(json.dumps(bars, indent=1) + "\n")
+
+
 def leave_out(rows: Rows, assumed: dict[str, float], source: str) -> None:
     left = np.array([s == source for _, s, _ in rows.rows])
     errors, _ = rows.errors(assumed | fit(rows, assumed, ~left))
@@ -131,6 +142,7 @@ def main() -> None:
     print("throughput:", summary(errors[~memory]), f"with {len(fitted)} constants (those of memory counted)")
     print("memory:    ", summary(errors[memory]))
     if options.write:
+        write_error_bars(errors[~memory], [c for c, m in zip(rows.classes, memory) if not m])
         for name, constant in profile.items():
             constant["value"] = float(f"{fitted.get(name, assumed[name]):.4g}")
             constant["source"] = constant["source"].split("; " + FITTED)[0] + ("; " + FITTED if name in fitted else "")

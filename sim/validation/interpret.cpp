@@ -141,8 +141,9 @@ class Interpretation {
   void read_batch() {
     run_.micro_batch = *row_.micro_batch_per_gpu;
     const std::int64_t once = run_.micro_batch * run_.gpus * run_.seq_len;
-    // Where llmq does not print its batch, it is the one that it prints everywhere else.
-    const std::int64_t usual = is_llmq() ? 524288 : once;
+    // Where llmq does not print its batch, it is the one that it prints everywhere else; litgpt's recipes add up 32
+    // rows.
+    const std::int64_t usual = is_llmq() ? 524288 : has_any(source_, {"litgpt"}) ? 32 * run_.seq_len : once;
     run_.micro_batches =
         row_.grad_accum.value_or(std::max<std::int64_t>(1, row_.global_batch_tokens.value_or(usual) / once));
   }
@@ -190,11 +191,13 @@ class Interpretation {
       run_.products = ProductType::fp8;
     else if (precision_ == "fp32" || precision_ == "tf32")
       run_.products = ProductType::f32;
-    const bool wide = has_any(precision_, {"mixed_precision default", "fp32 reduce", "fp32"}) ||
-                      run_.runtime == Runtime::pytorch_fsdp2;
-    run_.reduce_bytes = wide ? 4 : 2;
+    // Composer's DEFAULT left parameters in fp32 to autocast in its first year, and casts them since.
+    run_.autocasts = has_any(precision_, {"mixed_precision default"}) && precedes_torch_2_1();
+    run_.gather_bytes = run_.autocasts || run_.products == ProductType::f32 ? 4 : 2;
+    run_.reduce_bytes = has_any(precision_, {"fp32"}) || run_.runtime == Runtime::pytorch_fsdp2 ? 4 : 2;
     run_.four_bit_base = has_any(precision_ + notes_, {"nf4", "4-bit", "qlora"});
-    run_.pure_half = has_any(precision_, {"bf16-true", "fp16-true"}) || (precision_ == "bf16" && run_.gpus == 1);
+    run_.pure_half =
+        is_llmq() || has_any(precision_, {"bf16-true", "fp16-true"}) || (precision_ == "bf16" && run_.gpus == 1);
   }
 
   /// Of a block's products about 0.6 are of the feed-forward layer and 0.4 around attention.
@@ -218,11 +221,12 @@ class Interpretation {
 
   void read_kernels() {
     run_.compiled = is_compiled();
+    run_.plans_saving = !has_any(kernels_, {"thunder"});
     run_.attention = attention();
     run_.evaluates_metrics = has_any(kernels_, {"torch 1.13"}) && has_any(source_, {"mosaicml examples"});
-    const bool mosaicml = source_.starts_with("mosaicml") || source_.starts_with("llm-foundry");
     run_.stops_recomputation_early = !precedes_torch_2_1() && run_.runtime != Runtime::deepspeed;
-    run_.prefetches_in_backward = !(mosaicml && precedes_torch_2_1());  // Composer: BACKWARD_POST
+    // Composer's default is BACKWARD_POST.
+    run_.prefetches_in_backward = !source_.starts_with("mosaicml") && !source_.starts_with("llm-foundry");
   }
 
   /// torchtune's table adds one thing after another, compilation second.

@@ -49,9 +49,10 @@ double of_gpu(const std::string& name, const Gpu& gpu, const Profile& p) {
 
 GpuRates rates_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
   const bool narrow = (run.products == ProductType::fp8 || run.products == ProductType::fp4) && gpu.fp8_flops > 0;
+  const double narrower = run.products == ProductType::fp4 ? profile.value({"fp4"}) : 1;
   const double nic = of_gpu("nic_gbit_per_gpu", gpu, profile);
   const double gbit = run.node_gbit_per_s ? *run.node_gbit_per_s / run.gpus_per_node : nic;
-  return {.product_flops = narrow ? gpu.fp8_flops * of_gpu("fp8", gpu, profile) : gpu.half_flops,
+  return {.product_flops = narrow ? narrower * gpu.fp8_flops * of_gpu("fp8", gpu, profile) : gpu.half_flops,
           .half_flops = gpu.half_flops,
           .memory_bytes = gpu.memory_bytes_per_s,
           .multiprocessors = gpu.multiprocessors,
@@ -84,9 +85,11 @@ Efficiency efficiency_of(const PublishedRun& run, const Gpu& gpu, const Profile&
 }
 
 /// FSDP casts gradients where they are reduced in fp32, and divides them by the ranks; FSDP2 leaves that to NCCL, and
-/// copies them into the buffer that is reduced.
+/// copies them into the buffer that is reduced. Autocast casts parameters in forward (again where that is recomputed)
+/// and backward, and their gradients to fp32, which FSDP casts back.
 double gradient_copy_bytes(const PublishedRun& run) {
   const bool casts = run.reduce_bytes > 2;
+  if (run.autocasts) return (run.recomputed > 0 ? 3 : 2) * (4 + 2) + (2 + 4) + (2 + 2);
   if (run.runtime == Runtime::pytorch_fsdp1) return casts ? 2 + 4 + 4 + 4 : 2 + 2;
   if (run.runtime == Runtime::pytorch_fsdp2) return casts ? 2 + 4 + 4 : 2 + 2;
   return 0;
@@ -111,7 +114,7 @@ Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
           .shards_parameters = run.stage == ZeroStage::parameters,
           .reshards_after_forward = run.reshards_after_forward,
           .shards_gradients = run.stage >= ZeroStage::gradients,
-          .gathered_bytes = run.products == ProductType::f32 ? 4.0 : 2.0,
+          .gathered_bytes = double(run.gather_bytes),
           .reduced_bytes = double(run.reduce_bytes),
           .gradient_copy_bytes = gradient_copy_bytes(run),
           .recomputed = run.recomputes_selected ? profile.value({"recomputed.selected"}) : run.recomputed,
@@ -120,18 +123,7 @@ Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
           .overlaps_backward = run.prefetches_in_backward};
 }
 
-}  // namespace
-
-double predicted_tokens_per_s(const PublishedRun& row, const Profile& profile) {
-  const PublishedRun run = completed(row, profile);
-  const Gpu& gpu = profile.gpu(run.gpu, run.gpu_memory_gb);
-  const double step_s =
-      closed_form::step_time(step_of(run, gpu, profile), rates_of(run, gpu, profile), efficiency_of(run, gpu, profile))
-          .step_s;
-  return static_cast<double>(run.micro_batch * run.micro_batches * run.seq_len) / step_s;
-}
-
-double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
+closed_form::PeakMemory peak_of(const PublishedRun& run, const Profile& p) {
   const Gpu& gpu = p.gpu(run.gpu, run.gpu_memory_gb);
   const std::string style = style_of(run, gpu);
   closed_form::Kept kept{
@@ -140,24 +132,47 @@ double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
   if (run.pure_half) kept.parameter = kept.gradient = 2, kept.moments = 4, kept.update_temporaries = 2;
   if (run.lora)
     kept.parameter = run.four_bit_base ? p.value({"four_bit_bytes"}) : 2, kept.trained_part = p.value({"lora_part"});
+  if (run.four_bit_base) kept.table = 2;
   kept.copies_parameters = !run.pure_half && !run.lora;
+  if (run.runtime == Runtime::pytorch_ddp && run.gpus > 1) kept.gradient *= 2;  // buckets besides
   closed_form::Step step = step_of(run, gpu, p);
-  if (run.recomputes_selected) step.recomputed = p.value({"recomputed_memory.selected"});
-  const double live = closed_form::peak_memory(step, kept).peak();
-  return run.peak_kind == PeakKind::reserved ? live * p.value({"reserved." + style}) : live;
+  if ((run.compiled && run.plans_saving) || style == "hand_written")
+    kept.saving = closed_form::Saving::compiled, kept.activations = 1;
+  if (run.recomputes_selected) kept.saving = closed_form::Saving::selected, kept.activations = 1, step.recomputed = 0;
+  return closed_form::peak_memory(step, kept);
 }
 
-bool fits(PublishedRun run, const Profile& p, PeakKind kind) {
-  run.peak_kind = kind;
-  const double outside = p.value({"outside_bytes"}) + (run.gpus > 1 ? p.value({"communicator_bytes"}) : 0);
-  return predicted_peak_bytes(run, p) + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
+}  // namespace
+
+std::string style_of(const PublishedRun& run, const Profile& profile) {
+  return style_of(run, profile.gpu(run.gpu, run.gpu_memory_gb));
 }
+
+double predicted_tokens_per_s(const PublishedRun& run, const Profile& profile) {
+  const Gpu& gpu = profile.gpu(run.gpu, run.gpu_memory_gb);
+  const double step_s =
+      closed_form::step_time(step_of(run, gpu, profile), rates_of(run, gpu, profile), efficiency_of(run, gpu, profile))
+          .step_s;
+  return static_cast<double>(run.micro_batch * run.micro_batches * run.seq_len) / step_s;
+}
+
+double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
+  const closed_form::PeakMemory memory = peak_of(run, p);
+  return run.peak_kind == PeakKind::reserved ? memory.held(p.value({"reserved"})) : memory.peak();
+}
+
+bool fits(const PublishedRun& run, const Profile& p, double fragmentation) {
+  const double outside = p.value({"outside_bytes"}) + (run.gpus > 1 ? p.value({"communicator_bytes"}) : 0);
+  return fragmentation * peak_of(run, p).peak() + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
+}
+
+bool fits(const PublishedRun& run, const Profile& p) { return fits(run, p, p.value({"reserved"})); }
 
 PublishedRun completed(PublishedRun run, const Profile& profile) {
   PublishedRun recomputing = run;
   recomputing.recomputed = 1;
-  if (!run.shard_degree_stated && !fits(recomputing, profile, PeakKind::allocated)) run.shard_degree = run.gpus;
-  if (!run.recomputation_stated && !fits(run, profile, PeakKind::allocated)) run.recomputed = 1;
+  if (!run.shard_degree_stated && !fits(recomputing, profile, 1)) run.shard_degree = run.gpus;
+  if (!run.recomputation_stated && !fits(run, profile, 1)) run.recomputed = 1;
   return run;
 }
 

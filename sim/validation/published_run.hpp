@@ -38,13 +38,16 @@ struct PublishedRun {
   bool shard_degree_stated = true;     ///< false: within a node, or over all where that does not fit
   bool reshards_after_forward = true;  ///< assumed where parameters are shared out
   ProductType products = ProductType::half;
-  int reduce_bytes = 2;  ///< of a gradient element on the wire
+  int gather_bytes = 2;    ///< of a parameter element on the wire
+  int reduce_bytes = 2;    ///< of a gradient element on the wire
+  bool autocasts = false;  ///< products cast parameters, which are in fp32
   std::int64_t micro_batch = 1, micro_batches = 1;
   double recomputed = 0;             ///< part of the blocks whose forward is computed again
   bool recomputation_stated = true;  ///< false: none, or of all blocks where they do not fit without
   bool recomputes_selected = false;  ///< some operators of every block, every other product among them
   AttentionKind attention = AttentionKind::unknown;
   bool compiled = false;
+  bool plans_saving = true;  ///< a compiler that chooses what to save, as torch.compile does; Thunder does not
   bool offloads = false, lora = false;
   bool four_bit_base = false;  ///< frozen parameters of 4 bits
   bool pure_half = false;      ///< parameters, gradients and moments are halves

@@ -2,11 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace foreshard::sim::validation {
 namespace {
 
 bool is_further_off(const Pair& a, const Pair& b) { return std::abs(a.error()) > std::abs(b.error()); }
+
+double log_ratio(const Pair& pair) { return std::log(pair.predicted / pair.measured); }
+
+double median_scale(std::vector<double> logs) {
+  const auto middle = logs.begin() + static_cast<std::ptrdiff_t>(logs.size() / 2);
+  std::ranges::nth_element(logs, middle);
+  return std::exp(*middle);
+}
+
+std::string source_and_gpu(const Pair& pair) { return pair.source + "\n" + pair.gpu; }
 
 }  // namespace
 
@@ -33,6 +44,42 @@ std::map<std::string, Errors> errors_by_source(const std::vector<Pair>& pairs) {
   std::map<std::string, Errors> errors;
   for (const auto& [source, of_source] : by_source) errors[source] = errors_of(of_source);
   return errors;
+}
+
+std::vector<Pair> with_one_scale(std::vector<Pair> pairs) {
+  std::map<std::string, std::vector<double>> logs;
+  for (const Pair& pair : pairs) logs[source_and_gpu(pair)].push_back(log_ratio(pair));
+  for (Pair& pair : pairs) pair.predicted /= median_scale(logs[source_and_gpu(pair)]);
+  return pairs;
+}
+
+std::vector<Pair> scaling_ratios(const std::vector<Pair>& pairs) {
+  std::map<std::string, std::vector<const Pair*>> of_eight;
+  for (const Pair& pair : pairs)
+    if (pair.gpus == 8) of_eight[pair.series].push_back(&pair);
+  std::vector<Pair> ratios;
+  for (const Pair& pair : pairs) {
+    const auto found = of_eight.find(pair.series);
+    if (pair.gpus <= 8 || found == of_eight.end()) continue;
+    const auto alike = std::ranges::find(found->second, pair.micro_batch, &Pair::micro_batch);
+    const Pair& eight = alike != found->second.end() ? **alike : *found->second.front();
+    ratios.push_back(pair);
+    ratios.back().predicted = eight.predicted / pair.predicted;
+    ratios.back().measured = eight.measured / pair.measured;
+  }
+  return ratios;
+}
+
+std::vector<Pair> above(const std::vector<Pair>& pairs, int gpus) {
+  std::vector<Pair> large;
+  std::ranges::copy_if(pairs, std::back_inserter(large), [&](const Pair& pair) { return pair.gpus > gpus; });
+  return large;
+}
+
+double coverage(const std::vector<Pair>& pairs) {
+  const auto within =
+      std::ranges::count_if(pairs, [](const Pair& p) { return 100 * std::abs(p.error()) <= p.error_bar_pct; });
+  return pairs.empty() ? 1 : static_cast<double>(within) / static_cast<double>(pairs.size());
 }
 
 std::vector<Pair> worst(std::vector<Pair> pairs, std::size_t count) {

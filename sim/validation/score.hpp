@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +12,11 @@ struct Pair {
   std::size_t row = 0;
   std::string source;
   double predicted = 0, measured = 0;
+  std::string gpu, style;  ///< catalogue name; how what is no matrix product is computed
+  int gpus = 0;
+  std::int64_t micro_batch = 0;
+  std::string series;        ///< all that stays the same where only GPUs are added
+  double error_bar_pct = 0;  ///< within which nine of ten such rows are
   double error() const { return predicted / measured - 1; }
 };
 
@@ -24,6 +30,19 @@ struct Errors {
 
 Errors errors_of(const std::vector<Pair>& pairs);
 std::map<std::string, Errors> errors_by_source(const std::vector<Pair>& pairs);
+
+/// Each source's predictions on each GPU scaled by what brings their median to what was measured.
+std::vector<Pair> with_one_scale(std::vector<Pair> pairs);
+
+/// Of rows of throughput on more than 8 GPUs, beside the row of 8 GPUs that is like it (of the same micro-batch, if
+/// there is one): time with that many over time with 8, each with its own batch.
+std::vector<Pair> scaling_ratios(const std::vector<Pair>& pairs);
+
+/// Those of more than `gpus` GPUs.
+std::vector<Pair> above(const std::vector<Pair>& pairs, int gpus);
+
+/// The part of `pairs` that are within their error bars.
+double coverage(const std::vector<Pair>& pairs);
 
 /// The `count` pairs that are furthest off, the worst first.
 std::vector<Pair> worst(std::vector<Pair> pairs, std::size_t count);

@@ -21,6 +21,7 @@ struct Validation {
   FitVerdicts verdicts;                        ///< of runs that are known to have fitted or not
   std::map<std::string, std::size_t> skipped;  ///< rows without throughput by reason
   std::size_t rows = 0;                        ///< read
+  std::size_t fitted_constants = 0;            ///< of the profile
 
   /// One more row, with what there is of it; `fits` is {predicted, measured}.
   void add(std::optional<Pair> of_throughput, std::optional<Pair> of_memory,
@@ -32,8 +33,8 @@ struct Validation {
 void validate(CsvTable& table, const closed_form::Profile& profile, Validation& into);
 
 /// One object: throughput_mape_pct, throughput_bias_pct, throughput_p90_pct, rows_used, the same of memory where a row
-/// has it, false_fit and wasted_headroom (rates), live_mape_pct and live_p90_pct of live tensor bytes where there are
-/// any, rows_skipped (by reason), per_source.
+/// has it, false_fit and wasted_headroom (rates), scores ({asked, reached, rows} by name), live_mape_pct and
+/// live_p90_pct of live tensor bytes where there are any, rows_skipped (by reason), per_source.
 nlohmann::json to_json(const Validation& validation);
 
 /// The same as a table to read, with the rows that are furthest off.

@@ -49,6 +49,51 @@ TEST(ClosedFormMemory, OfActivationsIsWhatBlocksSave) {
   EXPECT_GT(full.in_backward, full.activations + tokens * saved) << "a block is computed again";
 }
 
+/// A compiler computes norms and the activation again: 2h, attention's 4h, and the activation's two inputs.
+TEST(ClosedFormMemory, OfCompiledBlocksIsLess) {
+  Step step = llama_7b();
+  step.rows = 2, step.seq_len = 2048;
+  const double compiled = 2 * (6.0 * 4096 + 2 * 11008), selected = 2 * (2.0 * 4096 + (5.0 * 4096 + 2 * 11008) / 2);
+  EXPECT_NEAR(peak_memory(step, {.saving = Saving::compiled}).activations, 4096 * (32 * compiled + 4 * 4096), 1);
+  EXPECT_NEAR(peak_memory(step, {.saving = Saving::selected}).activations, 4096 * (32 * selected + 4 * 4096), 1);
+}
+
+/// The inputs of frozen products are not kept: 14h + 4f without one h and one f.
+TEST(ClosedFormMemory, OfFrozenProductsLeavesOutTheirInputs) {
+  Step step = llama_7b();
+  step.rows = 2, step.seq_len = 2048;
+  const double saved = 2 * (13.0 * 4096 + 3 * 11008);
+  EXPECT_NEAR(peak_memory(step, {.trained_part = 0.01}).activations, 4096 * (32 * saved + 4 * 4096), 1);
+}
+
+TEST(ClosedFormMemory, HeldIsThePeakInPiecesAndWhatOutlastsIt) {
+  Step step = llama_7b();
+  step.rows = 8, step.seq_len = 2048;
+  const PeakMemory m = peak_memory(step, {});
+  EXPECT_NEAR(m.outlasting, matrices * (4 + 4) / 8, 1);
+  EXPECT_NEAR(m.held(1.25), 1.25 * m.at_loss + m.outlasting, 1);
+  step.rows = step.seq_len = 1;
+  const PeakMemory few = peak_memory(step, {});
+  EXPECT_NEAR(few.held(1), few.in_backward + matrices, 1) << "gradients and temporaries of 8 bytes, over 8 ranks";
+}
+
+/// From the second micro-batch on, gradients are there from the start.
+TEST(ClosedFormMemory, GradientsLiveThroughLaterMicroBatches) {
+  Step step = llama_7b();
+  const PeakMemory once = peak_memory(step, {});
+  step.micro_batches = 2;
+  const PeakMemory twice = peak_memory(step, {});
+  EXPECT_NEAR(twice.at_loss, once.at_loss + matrices * 4 / 8, 1);
+  EXPECT_NEAR(twice.in_backward, once.in_backward + matrices * 4 / 8 * 31 / 32, 1);
+  EXPECT_NEAR(twice.at_update, once.at_update, 1);
+}
+
+TEST(ClosedFormMemory, TablesOfAFourBitBaseStayHalves) {
+  const double tables = 2.0 * 32000 * 4096;
+  EXPECT_NEAR(peak_memory(llama_7b(), {.parameter = 0.5, .trained_part = 0, .table = 2}).state,
+              ((matrices - tables) * 0.5 + tables * 2) / 8, 1);
+}
+
 TEST(ClosedFormMemory, OfTheLossGrowsWithTheVocabulary) {
   Step step = llama_7b();
   step.seq_len = 1000;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "sim/validation/csv_table.hpp"
+#include "sim/validation/predict_run.hpp"
 #include "sim/validation/published_run.hpp"
 
 namespace foreshard::sim::validation {
@@ -143,6 +144,92 @@ TEST_F(Published, ThroughputComesFromWhatIsPrinted) {
   EXPECT_DOUBLE_EQ(*measured_tokens_per_s(r, run_of(r), 989), 2 * 8192 / 4.0);
   r.tokens_per_s_per_gpu = 5000;
   EXPECT_EQ(*measured_tokens_per_s(r, run_of(r), 989), 5000);
+}
+
+/// Composer at 22d724c8 (torch 1.13) and later, its defaults: BACKWARD_POST; DEFAULT gathers in fp32 at first.
+TEST_F(Published, ComposersDefaultsAreRead) {
+  PublishedRow r = row();
+  r.source = "mosaicml examples LLM throughput", r.compile_or_flash = "flash attention (repo), torch 1.13 era";
+  r.strategy = "fsdp full_shard", r.precision = "amp_bf16 / fsdp mixed_precision DEFAULT";
+  PublishedRun run = run_of(r);
+  EXPECT_TRUE(run.autocasts && run.evaluates_metrics);
+  EXPECT_FALSE(run.prefetches_in_backward || run.stops_recomputation_early);
+  EXPECT_EQ(run.gather_bytes, 4);
+  EXPECT_EQ(run.reduce_bytes, 2);
+  EXPECT_EQ(run.attention, AttentionKind::flash1);
+  r.source = "llm-foundry benchmarking", r.compile_or_flash = "attn_impl flash/triton (repo default)";
+  run = run_of(r);
+  EXPECT_TRUE(run.stops_recomputation_early);
+  EXPECT_FALSE(run.autocasts || run.evaluates_metrics || run.prefetches_in_backward);
+  EXPECT_EQ(run.gather_bytes, 2);
+  EXPECT_EQ(run.attention, AttentionKind::triton);
+  r.precision = "amp_bf16 / fsdp mixed_precision PURE";
+  EXPECT_FALSE(run_of(r).stops_recomputation_early);
+}
+
+TEST_F(Published, KernelsAndCompilersAreRead) {
+  const auto read = [](const std::string& kernels) {
+    PublishedRow r = row();
+    r.compile_or_flash = kernels;
+    return run_of(r);
+  };
+  EXPECT_TRUE(read("torch.compile; SDPA").compiled);
+  EXPECT_FALSE(read("no compile; SDPA flash v2").compiled);
+  EXPECT_EQ(read("torch.compile; SDPA").attention, AttentionKind::flash2);
+  EXPECT_EQ(read("XLA; flash attention; Transformer Engine").attention, AttentionKind::cudnn);
+  EXPECT_TRUE(read("Thunder; executors sdpa").compiled);
+  EXPECT_FALSE(read("Thunder; executors sdpa").plans_saving);
+  PublishedRow tune = row();
+  tune.notes = "cumulative step: + packed dataset; max sequence length 4096";
+  EXPECT_FALSE(run_of(tune).compiled);
+  tune.notes = "cumulative step: + chunked cross entropy; packed before";
+  EXPECT_TRUE(run_of(tune).compiled);
+}
+
+TEST_F(Published, WhatIsRecomputedFollowsFromBothUtilisations) {
+  PublishedRow r = row();
+  r.activation_ckpt = "selective";
+  EXPECT_TRUE(run_of(r).recomputes_selected);
+  r.mfu_pct = 30, r.hfu_pct = 35;
+  EXPECT_FALSE(run_of(r).recomputes_selected);
+  EXPECT_NEAR(run_of(r).recomputed, 0.5, 1e-12);
+  r.activation_ckpt = "";
+  EXPECT_FALSE(run_of(r).recomputation_stated);
+}
+
+TEST_F(Published, WhatIsNotPrintedIsWhatTheSourceUsesElsewhere) {
+  PublishedRow r = row();
+  r.source = "pytorch/ao";
+  EXPECT_EQ(run_of(r).gpu, "h100-sxm-96gb");
+  r.gpu_mem_gb = 80;
+  EXPECT_EQ(run_of(r).gpu, "H100");
+  r.source = "IST-DASLab/llmq", r.seq_len = 1024, r.n_gpus = 4, r.micro_batch_per_gpu = 4;
+  EXPECT_EQ(run_of(r).micro_batches, 32);
+  EXPECT_EQ(run_of(r).runtime, Runtime::hand_written);
+  r = row();
+  r.gpu = "GB200", r.gpus_per_node = 4, r.interconnect = "NVLink/NVL72 + IB";
+  EXPECT_EQ(run_of(r).gpus_per_node, 64);
+  r = row();
+  r.strategy = "DP 64 x FSDP 1 x TP 1";
+  EXPECT_EQ(run_of(r).stage, ZeroStage::none);
+  r.strategy = "DP 1 x FSDP 64 x TP 1";
+  EXPECT_EQ(run_of(r).shard_degree, 64);
+}
+
+/// 70 B parameters, 16 bytes each, on nodes of 8 × 80 GB; activations of 8192 tokens a GPU.
+TEST_F(Published, WhatARowLeavesOpenIsWhatFits) {
+  const closed_form::Profile profile;
+  PublishedRow r = row();
+  r.layers = 80, r.d_model = 8192, r.heads = 64, r.d_ff = 28672, r.vocab = 32000, r.seq_len = 4096, r.n_gpus = 464;
+  r.strategy = "FSDP/HSDP (per-row choice not restated)";
+  EXPECT_EQ(run_of(r).shard_degree, 8);
+  const PublishedRun large = completed(run_of(r), profile);
+  EXPECT_EQ(large.shard_degree, 464);
+  EXPECT_EQ(large.recomputed, 1);
+  r.layers = 32, r.d_model = 4096, r.heads = 32, r.d_ff = 11008;
+  const PublishedRun small = completed(run_of(r), profile);
+  EXPECT_EQ(small.shard_degree, 8);
+  EXPECT_EQ(small.recomputed, 0);
 }
 
 }  // namespace

@@ -50,5 +50,47 @@ TEST(Score, OfFitVerdictsCountsEachKindAmongItsOwn) {
   EXPECT_DOUBLE_EQ(verdicts.wasted_rate(), 1.0 / 3);
 }
 
+Pair of_gpus(int gpus, double predicted, double measured, std::int64_t micro_batch = 4) {
+  return {.source = "s",
+          .predicted = predicted,
+          .measured = measured,
+          .gpus = gpus,
+          .micro_batch = micro_batch,
+          .series = "7b"};
+}
+
+TEST(Score, OneScaleASourceAndGpuTakesTheMedianOff) {
+  std::vector<Pair> pairs = {off_by(20), off_by(20), off_by(32), off_by(50, "other")};
+  pairs[2].gpu = "b200";
+  const auto scaled = with_one_scale(pairs);
+  EXPECT_NEAR(errors_of(scaled).mape_pct, 0, 1e-9);
+  pairs[2].gpu = "";
+  EXPECT_NEAR(with_one_scale(pairs)[2].error(), 0.1, 1e-12);
+}
+
+/// Predicted: a step with 64 GPUs takes 1.25 times as long as with 8; measured: twice.
+TEST(Score, ScalingIsTimeWithMoreGpusOverTimeWithEight) {
+  const auto ratios = scaling_ratios({of_gpus(8, 100, 90), of_gpus(64, 80, 45), of_gpus(4, 1, 1)});
+  ASSERT_EQ(ratios.size(), 1U);
+  EXPECT_DOUBLE_EQ(ratios[0].predicted, 1.25);
+  EXPECT_DOUBLE_EQ(ratios[0].measured, 2);
+}
+
+TEST(Score, ScalingComparesEqualMicroBatchesWhereItCan) {
+  const auto ratios = scaling_ratios({of_gpus(8, 100, 100, 1), of_gpus(8, 200, 200, 4), of_gpus(16, 100, 100, 4)});
+  ASSERT_EQ(ratios.size(), 1U);
+  EXPECT_DOUBLE_EQ(ratios[0].measured, 2);
+  std::vector<Pair> strangers = {of_gpus(8, 1, 1), of_gpus(16, 1, 1)};
+  strangers[1].series = "13b";
+  EXPECT_TRUE(scaling_ratios(strangers).empty());
+}
+
+TEST(Score, CoverageIsThePartWithinTheErrorBars) {
+  std::vector<Pair> pairs = {off_by(4), off_by(-6)};
+  for (Pair& pair : pairs) pair.error_bar_pct = 5;
+  EXPECT_DOUBLE_EQ(coverage(pairs), 0.5);
+  EXPECT_EQ(above({of_gpus(256, 1, 1), of_gpus(512, 1, 1)}, 256).size(), 1U);
+}
+
 }  // namespace
 }  // namespace foreshard::sim::validation

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "sim/validation/error_bars.hpp"
 
 namespace foreshard::sim::validation {
 namespace {
@@ -34,17 +35,34 @@ TEST(Validation, EveryRowIsUsedOrSaysWhyNot) {
 
 TEST(Validation, ThroughputOfPublishedRunsIsPredicted) {
   const Errors errors = errors_of(all().throughput);
-  EXPECT_LE(errors.mape_pct, 2.9);
+  EXPECT_LE(errors.mape_pct, 2.6);
   EXPECT_LE(std::abs(errors.bias_pct), 1.0);
-  EXPECT_LE(errors.p90_pct, 6.5);
+  EXPECT_LE(errors.p90_pct, 5.5);
 }
 
 TEST(Validation, PeakMemoryOfPublishedRunsIsPredicted) {
   const Errors errors = errors_of(all().memory);
   EXPECT_GE(errors.rows, 50U);
-  EXPECT_LE(errors.mape_pct, 11.0);
+  EXPECT_LE(errors.mape_pct, 8.0);
   EXPECT_EQ(all().verdicts.false_fits, 0U);
-  EXPECT_LE(all().verdicts.wasted_rate(), 0.17);
+  EXPECT_LE(all().verdicts.wasted_rate(), 0.07);
+}
+
+TEST(Validation, ScalingAndLargeRunsArePredicted) {
+  const Errors ratios = errors_of(scaling_ratios(all().throughput));
+  EXPECT_GE(ratios.rows, 100U);
+  EXPECT_LE(ratios.mape_pct, 2.0);
+  EXPECT_LE(ratios.p90_pct, 5.0);
+  EXPECT_LE(errors_of(with_one_scale(all().throughput)).mape_pct, 3.0);
+  EXPECT_LE(errors_of(above(all().throughput, 256)).mape_pct, 12.0);
+}
+
+TEST(Validation, NineOfTenRowsAreWithinTheirErrorBars) { EXPECT_GE(coverage(all().throughput), 0.9); }
+
+TEST(ErrorBars, WidenWithWhatWasNotMeasured) {
+  const double measured = error_bar_pct("a100-sxm-80gb", "eager"), other = error_bar_pct("a100-sxm-80gb", "new");
+  EXPECT_LT(measured, other);
+  EXPECT_LT(other, error_bar_pct("mi300x", "eager"));
 }
 
 TEST(Validation, LiveBytesOfPyTorchArePredictedToTheByte) {
