@@ -102,7 +102,7 @@ def write_error_bars(errors: np.ndarray, classes: list[str]) -> None:
     """Of each class with five rows, the size that nine of ten errors have at most, and 3 % at least: what repeats differ by."""
     bars = json.loads(ERROR_BARS.read_text())
     sizes = {c: [100 * abs(e) for e, k in zip(errors, classes) if k == c] for c in sorted(set(classes))}
-    bars["measured"] = {c: {"pct": round(max(3.0, float(np.percentile(s, 90, method="higher"))), 1), "rows": len(s)}
+    bars["measured"] = {c: {"pct": float(np.ceil(10 * max(3.0, np.percentile(s, 90, method="higher"))) / 10), "rows": len(s)}
                         for c, s in sizes.items() if len(s) >= 5}
     ERROR_BARS.write_text(json.dumps(bars, indent=1) + "\n")
 
