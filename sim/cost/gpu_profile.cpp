@@ -34,7 +34,8 @@ GpuProfile::Gemm gemm(const Json& json) {
           .rate = by_arch(json.at("rate")),
           .sustained_part = by_arch(json.at("sustained_part")),
           .tf32_part = quantity(json.at("type_part").at("tf32")),
-          .f32_part = quantity(json.at("type_part").at("f32"))};
+          .f32_part = quantity(json.at("type_part").at("f32")),
+          .training_part = quantity(json.at("training_part"))};
 }
 
 AttentionRate attention_rate(const Json& json) {

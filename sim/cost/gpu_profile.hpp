@@ -48,6 +48,7 @@ struct GpuProfile {
     Quantity start_s, tile_half_area, fill_depth, split_start_s, split_bytes_per_s;
     ByArch rate, sustained_part;
     Quantity tf32_part, f32_part;
+    Quantity training_part;  ///< of the sustained rate, among the other kernels of a PyTorch step
   } gemm;
   std::vector<AttentionRate> attention;
   Quantity bytes_per_score, bytes_per_score_causal, attention_backward_part;

@@ -39,7 +39,7 @@ allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& 
                                         int replicas) {
   const auto group = [&](model::OpKind kind) { return group_of(cluster, shard_ranks, replicas, kind); };
   return allocator::outside_memory(
-      cluster, {.nccl = software.nccl},
+      cluster, {.nccl = software.nccl, .lazy_loading = software.lazy_loading},
       {{group(model::OpKind::all_gather), false}, {group(model::OpKind::all_reduce), true}});
 }
 

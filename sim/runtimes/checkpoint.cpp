@@ -11,7 +11,7 @@ Checkpoint::Slot Checkpoint::save(const Storage& storage) {
     return slot;
   }
   if (const Slot slot = slots_[next_].lock()) *slot = storage;
-  if (++next_ == slots_.size()) throw Complete{};
+  if (++next_ == slots_.size() && early_stop_) throw Complete{};
   return std::make_shared<Storage>(storage);
 }
 

@@ -11,6 +11,8 @@ namespace foreshard::sim::torch {
 /// the input; the first that asks for a saved tensor runs it again, up to the last tensor that was saved, then stops.
 class Checkpoint {
  public:
+  /// Without `early_stop` the second run goes on to the region's end.
+  explicit Checkpoint(bool early_stop = true) : early_stop_(early_stop) {}
   using Slot = std::shared_ptr<Storage>;
   std::function<void()> again;  ///< runs the region again
 
@@ -27,6 +29,7 @@ class Checkpoint {
 
   std::vector<std::weak_ptr<Storage>> slots_;
   std::size_t next_ = 0;
+  bool early_stop_;
   bool running_again_ = false, ran_again_ = false;
 };
 

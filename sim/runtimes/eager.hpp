@@ -15,6 +15,10 @@ struct EagerTraits {
   bool attention_mask = false;  ///< transformers passes sdpa a mask, made for each layer in the compute type
   bool attention_like_query = false;  ///< fused attention's result lies as the query does (fake tensors), else by token
   bool byte_dropout = true;           ///< dropout keeps a mask of bytes (CUDA), else factors in the input's type (CPU)
+  bool early_stop = true;             ///< recomputation ends with the last saved tensor (PyTorch 2.1 and later)
+  bool early_fsdp1 = false;           ///< up to 1.13: copies a gradient to pad it, though there is nothing to pad, and
+                                      ///< runs the limiter again before the backward of a unit that was prefetched
+  bool second_denominator = false;    ///< foreach AdamW adds epsilon out of place (up to 2.0)
   bool norm_stats_f32 = true;         ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
 };
 
@@ -45,7 +49,7 @@ class Eager {
   /// `run` under checkpointing: in backward it runs again for what it saved. It is copied, with all that it captured.
   template <typename Run>
   auto checkpointed(Run run) {
-    auto region = std::make_shared<Checkpoint>();
+    auto region = std::make_shared<Checkpoint>(traits_.early_stop);
     region->again = [this, run, in = std::weak_ptr(region)] { within(in.lock(), run); };
     return within(region, run);
   }

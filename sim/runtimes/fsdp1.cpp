@@ -124,7 +124,7 @@ void Fsdp1::prefetch(std::size_t at) {
 void Fsdp1::before_backward(std::size_t at) {
   if (!std::exchange(units_[at].awaits_backward, false)) return;
   eager_.gpu().enter(at, true);
-  if (!std::exchange(units_[at].is_prefetched, false)) gather(at);
+  if (!std::exchange(units_[at].is_prefetched, false) || eager_.traits().early_fsdp1) gather(at);
   wait_for_gathers();
   if (options_.backward_prefetch == BackwardPrefetch::pre) prefetch(at);
 }
@@ -140,14 +140,14 @@ void Fsdp1::after_backward(std::size_t at) {
 
 Storage Fsdp1::reduction_input(const Unit& unit, const Storage& gradient) const {
   Storage input = gradient;
-  if (options_.compute != DType::f32) {
-    input = eager_.empty(unit.elements, DType::f32);
-    eager_.gpu().copies(unit.elements * (4 + size_bytes(options_.compute)), OpKind::cast);
+  if (options_.compute != options_.reduction) {
+    input = eager_.empty(unit.elements, options_.reduction);
+    eager_.gpu().copies(unit.elements * (size_bytes(options_.reduction) + size_bytes(options_.compute)), OpKind::cast);
   }
   const std::int64_t padded = unit.shard_elements * options_.world;
-  if (padded == unit.elements) return input;
+  if (padded == unit.elements && !(eager_.traits().early_fsdp1 && sharded())) return input;
   eager_.gpu().copies(2 * input.bytes(), OpKind::cast);
-  return eager_.empty(padded, DType::f32);
+  return eager_.empty(padded, options_.reduction);
 }
 
 void Fsdp1::reduce(std::size_t at) {
@@ -158,7 +158,7 @@ void Fsdp1::reduce(std::size_t at) {
   const Storage gradient = std::exchange(unit.leaf->gradient, {});
   gradient.record(Stream::reduce);
   const Storage input = reduction_input(unit, gradient);
-  const Storage reduced = sharded() ? eager_.empty(unit.shard_elements, DType::f32) : input;
+  Storage reduced = sharded() ? eager_.empty(unit.shard_elements, options_.reduction) : input;
   if (sharded()) {
     options_.on_issue(Collective::reduce_scatter, at);
     gpu.copies(2 * input.bytes(), OpKind::cast);  // divided
@@ -167,6 +167,10 @@ void Fsdp1::reduce(std::size_t at) {
   }
   if (options_.replicas > 1) reduce_over_replicas(at);
   gpu.copies((unit.gradient ? 5 : 2) * reduced.bytes(), OpKind::add);  // divided, and added
+  if (options_.reduction != DType::f32) {
+    reduced = eager_.empty(unit.shard_elements, DType::f32);
+    gpu.copies(unit.shard_elements * 6, OpKind::cast);
+  }
   if (!unit.gradient) unit.gradient = reduced;
 }
 
@@ -175,7 +179,8 @@ void Fsdp1::reduce_over_replicas(std::size_t at) {
   options_.on_issue(Collective::all_reduce, at);
   gpu.time().wait(Stream::replicate, Stream::reduce);
   const OnStream on(gpu, Stream::replicate);
-  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(DType::f32), at);
+  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(options_.reduction),
+                 at);
 }
 
 void Fsdp1::end_backward() {

@@ -136,7 +136,7 @@ void Fsdp2::after_backward(std::size_t at) {
 void Fsdp2::keep_gradients(Unit& unit) {
   for (Tensor& parameter : unit.whole) {
     Storage& gradient = parameter.edge.leaf->gradient;
-    const std::int64_t bytes = parameter.elements * size_bytes(DType::f32);
+    const std::int64_t bytes = parameter.elements * size_bytes(options_.reduction);
     if (gradient.bytes() == bytes) continue;
     eager_.gpu().copies(gradient.bytes() + bytes, OpKind::cast);
     gradient = eager_.empty_bytes(bytes);
@@ -147,14 +147,15 @@ void Fsdp2::reduce(std::size_t at) {
   Unit& unit = units_[at];
   eager_.gpu().time().wait(Stream::compute, reduced_at_);
   reduction_input_ = Storage{};
-  reduction_input_ = eager_.empty(unit.shard_elements * options_.world, DType::f32);
+  reduction_input_ = eager_.empty(unit.shard_elements * options_.world, options_.reduction);
   const std::int64_t whole = unit.shard_elements * options_.world;
-  eager_.gpu().copies(whole * (4 + size_bytes(options_.compute)), OpKind::cast);
+  eager_.gpu().copies(whole * (size_bytes(options_.reduction) + size_bytes(options_.compute)), OpKind::cast);
   for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
   eager_.gpu().time().wait(Stream::reduce, Stream::compute);
   const OnStream on(eager_.gpu(), Stream::reduce);
-  const Storage reduced = eager_.empty(unit.shard_elements, DType::f32);
+  Storage reduced = eager_.empty(unit.shard_elements, options_.reduction);
   start_reduction(at, reduced);
+  if (options_.reduction != DType::f32) reduced = eager_.empty(unit.shard_elements, DType::f32);
   if (!unit.gradient) unit.gradient = reduced;
 }
 
@@ -171,6 +172,7 @@ void Fsdp2::start_reduction(std::size_t at, const Storage& reduced) {
     gpu.time().wait(Stream::replicate, Stream::reduce);
     gpu.collective(Communicator::replica, OpKind::all_reduce, reduced.bytes(), at);
   }
+  if (options_.reduction != DType::f32) gpu.copies(3 * reduced.bytes(), OpKind::cast);
   if (units_[at].gradient) gpu.copies(3 * reduced.bytes(), OpKind::add);
 }
 

@@ -3,7 +3,11 @@
 namespace foreshard::sim::torch {
 namespace {
 
-Shapes root(const Decoder& d) { return {{d.vocab, d.width}, {d.positions, d.width}, {d.width}, {d.width}}; }
+Shapes root(const Decoder& d) {
+  Shapes shapes{{d.vocab, d.width}, {d.positions, d.width}, {d.width}, {d.width}};
+  if (!d.tied) shapes.push_back({d.vocab, d.width});
+  return shapes;
+}
 
 Shapes block(const Decoder& d) {
   return {{d.width}, {d.width}, {d.width, 3 * d.width}, {3 * d.width}, {d.width, d.width}, {d.width},

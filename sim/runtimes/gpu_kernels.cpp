@@ -44,7 +44,8 @@ const Kernel& GpuKernels::product(std::int64_t batch, std::int64_t m, std::int64
   if (is_new) {
     const cost::Product product{batch, m, n, k, math_of(type, software_.tf32), size_bytes(type)};
     const cost::GemmTime time = cost::gemm_time(profile_, gpu_, product, Running::in_step);
-    found->second = {time.seconds, time.memory_s, time.blocks};
+    const double seconds = std::max(time.memory_s, time.seconds / profile_.gemm.training_part.value);
+    found->second = {seconds, time.memory_s, time.blocks};
   }
   return found->second;
 }

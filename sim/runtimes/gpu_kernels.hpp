@@ -19,6 +19,7 @@ struct Software {
   bool compiled = false;             ///< torch.compile: operators on elements are fused, and issued at less cost
   double step_host_s = 0;            ///< host time of a step besides its operators: data, logging
   bool records_collectives = false;  ///< NCCL's process group records its buffers on its stream (PyTorch up to 2.6)
+  bool lazy_loading = true;          ///< of CUDA modules (PyTorch 2.0 and later)
   bool waits_for_step = true;        ///< the loop reads the loss, so that the host waits for the device in each step
   bool varies = true;                ///< ranks vary in speed, and all take the slowest's time (cost/stragglers.hpp)
 };

@@ -29,7 +29,6 @@ constexpr std::array absent{
     Absent{"precision.output", "PyTorch's blocks hand on what they compute in"},
     Absent{"parallel.reduce_limit", "PyTorch has no such limit: FSDP1 has none, FSDP2 keeps one reduction"},
     Absent{"activation_checkpoint.every", "every block or none is recomputed"},
-    Absent{"model.dropout", "dropout is not modelled for PyTorch"},
 };
 
 std::string refusal(const Config& config, std::string_view key, std::string_view why) {
@@ -38,14 +37,41 @@ std::string refusal(const Config& config, std::string_view key, std::string_view
 
 bool is_fsdp1(const Config& config) { return config.get<std::string>("runtime.profile") == "pytorch-fsdp1"; }
 
-network::Version read_version(const std::string& text, Problems& problems) {
+/// "2.15" or "2.28.3", with as many numbers as `count`.
+network::Version read_version(const Config& config, std::string_view key, std::size_t count, Problems& problems) {
+  const auto text = config.get<std::string>(key);
   const std::vector<std::string_view> parts = split(text, '.');
   std::array<int, 3> numbers{};
-  bool good = parts.size() == 3;
-  for (std::size_t i = 0; good && i < 3; ++i)
+  bool good = parts.size() == count;
+  for (std::size_t i = 0; good && i < count; ++i)
     good = std::from_chars(parts[i].data(), parts[i].data() + parts[i].size(), numbers[i]).ec == std::errc();
-  if (!good) problems.push_back(fmt::format("torch.nccl = {}: expected a release such as 2.21.5", text));
+  if (!good)
+    problems.push_back(fmt::format("{} = {}: expected a release such as {}", key, text, count == 2 ? "2.4" : "2.21.5"));
   return {numbers[0], numbers[1], numbers[2]};
+}
+
+/// What changed between releases of PyTorch.
+void read_release(const Config& config, TorchJob& job, Problems& problems) {
+  using network::Version;
+  const Version release = read_version(config, "torch.release", 2, problems);
+  job.run.traits.early_stop = release >= Version{2, 1, 0};
+  job.run.traits.early_fsdp1 = release < Version{2, 0, 0};
+  job.run.traits.second_denominator = release < Version{2, 1, 0};
+  job.software.lazy_loading = release >= Version{2, 0, 0};
+  job.software.records_collectives = release < Version{2, 7, 0};
+}
+
+/// minGPT is a GPT whose modules are others than those of transformers; only it has dropout.
+void read_modules(const Config& config, TorchJob& job, Problems& problems) {
+  const bool mingpt = config.get<std::string>("torch.modules") == "mingpt";
+  auto& model = std::get<Decoder>(job.run.model);
+  if (!mingpt && !config.is_default("model.dropout"))
+    problems.push_back(refusal(config, "model.dropout", "dropout is modelled only with torch.modules = mingpt"));
+  if (mingpt && model.family != Decoder::Family::gpt2)
+    problems.emplace_back("torch.modules = mingpt: expected a model of GPT's family; leave it out");
+  if (!mingpt) return;
+  model.family = Decoder::Family::mingpt;
+  model.drops = config.get<double>("model.dropout") > 0;
 }
 
 cost::AttentionKernel attention_of(const std::string& name) {
@@ -56,7 +82,7 @@ cost::AttentionKernel attention_of(const std::string& name) {
 }
 
 Software read_software(const Config& config, Problems& problems) {
-  return {.nccl = read_version(config.get<std::string>("torch.nccl"), problems),
+  return {.nccl = read_version(config, "torch.nccl", 3, problems),
           .attention = attention_of(config.get<std::string>("torch.attention")),
           .tf32 = config.get<bool>("torch.tf32"),
           .compiled = config.get<bool>("torch.compile"),
@@ -117,6 +143,7 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
   run.no_sync = schedule.accumulation == plan::Accumulation::no_sync && schedule.micro_batches > 1;
   run.recompute = schedule.recompute.mode == plan::Recompute::Mode::full;
   run.foreach = config.get<std::string>("torch.optimizer") == "foreach";
+  run.keeps_gradients = config.get<bool>("torch.keep_gradients");
   run.wrap.compute = schedule.precision.parameters.value_or(DType::f32);
   if (schedule.accumulation == plan::Accumulation::reduce_scatter)
     problems.push_back(refusal(config, "parallel.accumulation", "expected reduce or no_sync"));
@@ -124,8 +151,7 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
     problems.push_back(refusal(config, "activation_checkpoint.mode", "expected none or full"));
   if (schedule.update != model::OpKind::adamw)
     problems.push_back(refusal(config, "optimizer.name", "only adamw is modelled for PyTorch"));
-  if (config.get<std::string>("precision.reduce") != "fp32")
-    problems.push_back(refusal(config, "precision.reduce", "only fp32 is modelled for PyTorch"));
+  run.wrap.reduction = schedule.precision.reduction.value_or(DType::f32);
 }
 
 double parameters_of(const UnitShapes& units) {
@@ -226,6 +252,10 @@ void add_torch_keys(Config& config) {
              {.choices = {"foreach", "for-loop"}});
   config.add("torch.compile", false, "pytorch-*: blocks are compiled, so that operators on elements are fused");
   config.add("torch.tf32", false, "pytorch-*: fp32 products on tensor cores");
+  config.add("torch.release", "2.15", "pytorch-*: release of PyTorch, which decides what it allocates and recomputes");
+  config.add("torch.modules", "transformers", "pytorch-*: whose modules the model is made of",
+             {.choices = {"transformers", "mingpt"}});
+  config.add("torch.keep_gradients", false, "pytorch-*: zero_grad(set_to_none=False)");
   config.add("torch.nccl", "2.28.3", "pytorch-*: release of NCCL");
   config.add("torch.alloc_conf", "", "pytorch-*: PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True");
   config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
@@ -244,6 +274,8 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.run.runtime = is_fsdp1(config) ? Runtime::fsdp1 : Runtime::fsdp2;
   job.run.model = eager_model_of(settings.model, problems);
   job.software = read_software(config, problems);
+  read_release(config, job, problems);
+  read_modules(config, job, problems);
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_strategy(settings, job.run, problems);
   read_prefetch(config, settings, job);

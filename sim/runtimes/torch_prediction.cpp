@@ -18,8 +18,11 @@ constexpr double steady_within = 1e-3;
 std::set<std::string> sources_of(const TorchJob& job, const Cluster& cluster) {
   const cost::GpuProfile& profile = cost::gpu_profile();
   const std::string& arch = cluster.device.architecture;
-  std::set<std::string> sources{profile.gemm.rate.of(arch).source, profile.gemm.sustained_part.of(arch).source,
-                                profile.hbm_part.source, profile.jitter_sigma.source,
+  std::set<std::string> sources{profile.gemm.rate.of(arch).source,
+                                profile.gemm.sustained_part.of(arch).source,
+                                profile.gemm.training_part.source,
+                                profile.hbm_part.source,
+                                profile.jitter_sigma.source,
                                 (job.software.compiled ? profile.compiled_issue_s : profile.eager_issue_s).source};
   if (job.run.wrap.world * job.run.wrap.replicas == 1) return sources;
   const bool on_node = job.run.wrap.world * job.run.wrap.replicas <= cluster.link_domain;

@@ -31,6 +31,8 @@ class AdamW {
   void update_all() {
     std::vector<Storage> denominators;
     for (const std::int64_t n : elements_) denominators.push_back(eager_.empty(n, DType::f32));
+    if (eager_.traits().second_denominator)
+      for (const std::int64_t n : elements_) denominators.push_back(eager_.empty(n, DType::f32));
     const std::int64_t all = std::reduce(elements_.begin(), elements_.end());
     for (const std::int64_t moved : kernel_bytes) eager_.gpu().copies(moved * all, model::OpKind::adamw);
   }
@@ -87,7 +89,7 @@ class TorchSteps::Training {
     live_.phase = StepPhase::update;
     eager_.gpu().begin_update();
     adamw_.step();
-    wrapper_->zero_grad();
+    if (!run_.keeps_gradients) wrapper_->zero_grad();
     memory.peak = live_.peak, memory.peak_in = live_.peak_in, memory.after_step = live_.now;
     return memory;
   }

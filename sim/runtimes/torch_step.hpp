@@ -16,8 +16,9 @@ struct TorchRun {
   WrapOptions wrap;
   bool recompute = false;
   int micro_batches = 1;
-  bool no_sync = false;  ///< gradients stay whole until the last micro-batch
-  bool foreach = true;   ///< AdamW over lists of tensors, else one by one
+  bool no_sync = false;          ///< gradients stay whole until the last micro-batch
+  bool keeps_gradients = false;  ///< they are set to zero, not dropped
+  bool foreach = true;           ///< AdamW over lists of tensors, else one by one
   EagerTraits traits;
 };
 

@@ -13,6 +13,8 @@ const Architecture& architecture(const Decoder& d) {
       return gpt_neox_architecture;
     case Decoder::Family::llama:
       return llama_architecture;
+    case Decoder::Family::mingpt:
+      return mingpt_architecture;
     case Decoder::Family::mpt:
       return mpt_architecture;
     case Decoder::Family::opt:
@@ -59,7 +61,8 @@ Tensor hidden_states(Eager& eager, Wrapper& wrapper, const Decoder& d, const Bat
 }
 
 /// transformers' ForCausalLMLoss: f32 logits, labels moved by one: of a single sequence a view, else a copy.
-Tensor loss_of(Eager& eager, const Tensor& logits, const Batch& batch) {
+Tensor loss_of(Eager& eager, const Decoder& d, const Tensor& logits, const Batch& batch) {
+  if (d.family == Decoder::Family::mingpt) return eager.cross_entropy(logits, eager.empty(batch.tokens(), DType::i64));
   const Tensor upcast = eager.to(logits, DType::f32);
   const Storage padded = eager.empty(batch.rows * (batch.seq + 1), DType::i64);
   const Storage targets = batch.rows == 1 ? padded : eager.empty(batch.tokens(), DType::i64);
@@ -88,6 +91,8 @@ std::int64_t buffer_elements(const Decoder& d) {
     case Decoder::Family::gpt_neox:
     case Decoder::Family::phi:
       return d.rotary_width;
+    case Decoder::Family::mingpt:
+      return d.layers * d.positions * d.positions;
     case Decoder::Family::gpt2:
     case Decoder::Family::mpt:
     case Decoder::Family::opt:
@@ -102,7 +107,7 @@ Tensor causal_lm_loss(Eager& eager, Wrapper& wrapper, const Decoder& d, const Ba
   return wrapper.forward(0, {}, [&](const Tensor&) {
     const Tensor x = hidden_states(eager, wrapper, d, batch, tokens, recompute);
     logits = head(eager, d, wrapper.parameters(0), x, batch.tokens());
-    return loss_of(eager, logits, batch);
+    return loss_of(eager, d, logits, batch);
   });
 }
 

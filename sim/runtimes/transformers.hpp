@@ -5,7 +5,7 @@ namespace foreshard::sim::torch {
 
 /// A decoder of Hugging Face transformers, as far as its eager modules make tensors.
 struct Decoder {
-  enum class Family : std::uint8_t { gpt2, llama, gemma, gpt_neox, mpt, opt, phi };
+  enum class Family : std::uint8_t { gpt2, llama, gemma, gpt_neox, mingpt, mpt, opt, phi };
   Family family = Family::gpt2;
   std::int64_t width = 0, ffn = 0, layers = 0, heads = 0, kv_heads = 0, vocab = 0;
   std::int64_t positions = 0;               ///< rows of the position table (gpt2, opt); longest sequence (mpt)
@@ -14,6 +14,7 @@ struct Decoder {
   std::int64_t given_head_width = 0;        ///< 0: the width over the heads
   bool head_norms = false;                  ///< of the llama family: norms of queries and keys, as Qwen3
   bool out_bias = false, ffn_bias = false;  ///< of the llama family
+  bool drops = false;                       ///< of mingpt: with dropout
   std::int64_t rotary_width = 0;            ///< part of a head that is rotated (gpt_neox, phi)
 
   std::int64_t head_width() const { return given_head_width ? given_head_width : width / heads; }

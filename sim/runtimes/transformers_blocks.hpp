@@ -31,7 +31,7 @@ struct Architecture {
 };
 
 extern const Architecture gemma_architecture, gpt2_architecture, gpt_neox_architecture, llama_architecture,
-    mpt_architecture, opt_architecture, phi_architecture;
+    mingpt_architecture, mpt_architecture, opt_architecture, phi_architecture;
 
 // What several families do.
 

@@ -25,7 +25,8 @@ struct WrapOptions {
   int world = 1;     ///< ranks of a shard group
   int replicas = 1;  ///< shard groups; a reduction goes on over them
   bool reshard = true;
-  DType compute = DType::bf16;  ///< in which parameters are gathered and computed with; shards and reductions are f32
+  DType compute = DType::bf16;   ///< in which parameters are gathered and computed with; shards are f32
+  DType reduction = DType::f32;  ///< in which gradients are reduced
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;  ///< FSDP1
   bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
   bool limits_gathers = true;  ///< FSDP1: the host issues a gather when the second free before it is done
