@@ -21,6 +21,12 @@ Cluster cluster_of(const Config& config) {
   return read_cluster(name);
 }
 
+void refuse_plan_options(const Config& config) {
+  if (config.get<bool>("print-plan"))
+    throw InputError(ExitCode::usage,
+                     "--print-plan: PyTorch has no plan of ours; take --order for what it issues, or --trace");
+}
+
 void keep_trace(const Config& config, const std::string& command_line, const TorchPrediction& prediction,
                 const TorchJob& job) {
   const auto path = config.get<std::string>("trace");
@@ -35,7 +41,10 @@ bool is_asked_for(const Config& config) { return config.get<std::string>("runtim
 
 void run_command(const Config& config, const std::string& command_line) {
   const Cluster cluster = cluster_of(config);
-  const TorchJob job = read_torch_job(config, plan::read_settings(config, config.get<int>("parallel.world_size")));
+  refuse_plan_options(config);
+  const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
+  for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
+  const TorchJob job = read_torch_job(config, settings);
   if (config.get<bool>("explain-memory")) {
     const allocator::PeakReport report = explain_memory(job, cluster);
     return fmt::print("{}", config.get<bool>("json") ? to_json(report).dump(1) + "\n" : report.text());

@@ -64,14 +64,16 @@ void read_release(const Config& config, TorchJob& job, Problems& problems) {
 /// minGPT is a GPT whose modules are others than those of transformers; only it has dropout.
 void read_modules(const Config& config, TorchJob& job, Problems& problems) {
   const bool mingpt = config.get<std::string>("torch.modules") == "mingpt";
-  auto& model = std::get<Decoder>(job.run.model);
   if (!mingpt && !config.is_default("model.dropout"))
     problems.push_back(refusal(config, "model.dropout", "dropout is modelled only with torch.modules = mingpt"));
-  if (mingpt && model.family != Decoder::Family::gpt2)
-    problems.emplace_back("torch.modules = mingpt: expected a model of GPT's family; leave it out");
   if (!mingpt) return;
-  model.family = Decoder::Family::mingpt;
-  model.drops = config.get<double>("model.dropout") > 0;
+  auto* model = std::get_if<Decoder>(&job.run.model);
+  if (!model || model->family != Decoder::Family::gpt2) {
+    problems.emplace_back("torch.modules = mingpt: expected a model of GPT's family; leave it out");
+    return;
+  }
+  model->family = Decoder::Family::mingpt;
+  model->drops = config.get<double>("model.dropout") > 0;
 }
 
 cost::AttentionKernel attention_of(const std::string& name) {
