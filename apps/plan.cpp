@@ -25,7 +25,6 @@
 #include "sim/report.hpp"
 #include "sim/runtimes/command.hpp"
 #include "sim/runtimes/torch_job.hpp"
-#include "sim/validation/validate.hpp"
 #include "sim/validation/command.hpp"
 
 namespace {
@@ -155,40 +154,6 @@ plan::Plan plan_of(const plan::Settings& settings) {
   return plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
 }
 
-Config validate_keys() {
-  Config config("foreshard-plan validate", "Predicts published runs and says how far off the predictions are.");
-  config.example("foreshard-plan validate tests/data/measurements/*.csv");
-  config.add_arguments("FILE.csv", "tables of published runs, as tests/data/measurements/README.md describes them", 1,
-                       1 << 16);
-  config.add("json", false, "print one JSON object");
-  config.add("out", "", "write each table with the predictions beside its rows into this folder");
-  config.add("constants", "", "a JSON object of constants to use instead of those built in, by name");
-  return config;
-}
-
-void keep(const sim::validation::CsvTable& table, const std::string& folder) {
-  if (folder.empty()) return;
-  std::filesystem::create_directories(folder);
-  const auto path = std::filesystem::path(folder) / std::filesystem::path(table.path).filename();
-  sim::validation::write_csv(path.string(), table);
-}
-
-int validate(int argc, const char* const* argv) {
-  Config config = validate_keys();
-  config.parse(argc, argv);
-  if (answered(config)) return 0;
-  sim::closed_form::Profile profile;
-  if (const auto path = config.get<std::string>("constants"); !path.empty()) profile.override_from(path);
-  sim::validation::Validation validation;
-  for (const std::string& path : config.arguments()) {
-    sim::validation::CsvTable table = sim::validation::read_csv(path);
-    sim::validation::validate(table, profile, validation);
-    keep(table, config.get<std::string>("out"));
-  }
-  fmt::print("{}\n", config.get<bool>("json") ? to_json(validation).dump(1) : to_text(validation));
-  return 0;
-}
-
 void print_what_if(const Config& config, int argc, char** argv) {
   const auto asked = sim::planner::read_what_if(config, config.get<std::string>("what-if"));
   const auto predict_with = [&](const std::string& flag) {
@@ -206,7 +171,7 @@ struct Command {
   const char* name;
   int (*run)(int argc, const char* const* argv);
 };
-constexpr Command commands[] = {{"validate", validate},
+constexpr Command commands[] = {{"validate", sim::validation::validate_command},
                                 {"search", sim::planner::search_command},
                                 {"collective", sim::network::collective_command},
                                 {"import-nccl", sim::network::import_nccl},
@@ -225,8 +190,6 @@ void predict_plan(const Config& config, int argc, char** argv) {
 int run(int argc, char** argv) {
   for (const Command& command : commands)
     if (argc > 1 && std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
-int run(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "validate") == 0) return sim::validation::validate_command(argc - 1, argv + 1);
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;

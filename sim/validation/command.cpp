@@ -30,7 +30,7 @@ void keep(const CsvTable& table, const std::string& folder) {
 
 }  // namespace
 
-int validate_command(int argc, char** argv) {
+int validate_command(int argc, const char* const* argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
