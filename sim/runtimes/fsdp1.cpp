@@ -17,7 +17,7 @@ Fsdp1::Fsdp1(Eager& eager, const UnitShapes& shapes, const WrapOptions& options)
     Unit& unit = units_.emplace_back();
     add_parameters(unit, shapes[at]);
     unit.shard_elements = round_up(unit.elements, options.world) / options.world;
-    unit.shard = eager.empty(unit.shard_elements, DType::f32);
+    unit.shard = eager.empty(unit.shard_elements, options.weights);
     unit.whole = eager.empty(0, options.compute);
     unit.leaf->accumulated = [this, at] { after_backward(at); };
   }
@@ -40,7 +40,7 @@ void Fsdp1::add_parameters(Unit& unit, const std::vector<ParameterShape>& shapes
 }
 
 Storage Fsdp1::cast_shard(const Unit& unit) {
-  if (options_.compute == DType::f32) return {};
+  if (options_.compute == options_.weights) return {};
   const OnStream on(eager_.gpu(), Stream::pre_unshard);
   eager_.gpu().copies(unit.shard_elements * (4 + size_bytes(options_.compute)), OpKind::cast_shard);
   return eager_.empty(unit.shard_elements, options_.compute);
@@ -58,7 +58,7 @@ void Fsdp1::gather(std::size_t at) {
   if (unit.is_whole) return wait_for_a_free_unit();
   unit.is_whole = true;
   const std::int64_t element = size_bytes(options_.compute);
-  if (!sharded()) return unit.whole.resize(options_.compute == DType::f32 ? 0 : unit.elements * element);
+  if (!sharded()) return unit.whole.resize(options_.compute == options_.weights ? 0 : unit.elements * element);
   options_.on_issue(Collective::all_gather, at);
   const Storage cast = cast_shard(unit);
   eager_.gpu().time().wait(Stream::unshard, Stream::pre_unshard);
@@ -138,16 +138,17 @@ void Fsdp1::after_backward(std::size_t at) {
   eager_.gpu().enter(0, true);
 }
 
-Storage Fsdp1::reduction_input(const Unit& unit, const Storage& gradient) const {
-  Storage input = gradient;
-  if (options_.compute != options_.reduction) {
-    input = eager_.empty(unit.elements, options_.reduction);
-    eager_.gpu().copies(unit.elements * (size_bytes(options_.reduction) + size_bytes(options_.compute)), OpKind::cast);
-  }
-  const std::int64_t padded = unit.shard_elements * options_.world;
-  if (padded == unit.elements && !(eager_.traits().early_fsdp1 && sharded())) return input;
-  eager_.gpu().copies(2 * input.bytes(), OpKind::cast);
-  return eager_.empty(padded, options_.reduction);
+Storage Fsdp1::cast_gradient(const Unit& unit, const Storage& gradient) const {
+  if (options_.compute == options_.reduce) return gradient;
+  eager_.gpu().copies(unit.elements * (size_bytes(options_.reduce) + size_bytes(options_.compute)), OpKind::cast);
+  return eager_.empty(unit.elements, options_.reduce);
+}
+
+Storage Fsdp1::padded(const Unit& unit, const Storage& gradient) const {
+  const std::int64_t elements = unit.shard_elements * options_.world;
+  if (elements == unit.elements && !(eager_.traits().early_fsdp1 && sharded())) return gradient;
+  eager_.gpu().copies(2 * gradient.bytes(), OpKind::cast);
+  return eager_.empty(elements, options_.reduce);
 }
 
 void Fsdp1::reduce(std::size_t at) {
@@ -157,8 +158,8 @@ void Fsdp1::reduce(std::size_t at) {
   const OnStream on(gpu, Stream::reduce);
   const Storage gradient = std::exchange(unit.leaf->gradient, {});
   gradient.record(Stream::reduce);
-  const Storage input = reduction_input(unit, gradient);
-  Storage reduced = sharded() ? eager_.empty(unit.shard_elements, options_.reduction) : input;
+  const Storage cast = cast_gradient(unit, gradient), input = padded(unit, cast);
+  Storage reduced = sharded() ? eager_.empty(unit.shard_elements, options_.reduce) : input;
   if (sharded()) {
     options_.on_issue(Collective::reduce_scatter, at);
     gpu.copies(2 * input.bytes(), OpKind::cast);  // divided
@@ -167,9 +168,9 @@ void Fsdp1::reduce(std::size_t at) {
   }
   if (options_.replicas > 1) reduce_over_replicas(at);
   gpu.copies((unit.gradient ? 5 : 2) * reduced.bytes(), OpKind::add);  // divided, and added
-  if (options_.reduction != DType::f32) {
-    reduced = eager_.empty(unit.shard_elements, DType::f32);
-    gpu.copies(unit.shard_elements * 6, OpKind::cast);
+  if (options_.reduce != options_.weights) {
+    reduced = eager_.empty(unit.shard_elements, options_.weights);
+    gpu.copies(unit.shard_elements * (size_bytes(options_.reduce) + size_bytes(options_.weights)), OpKind::cast);
   }
   if (!unit.gradient) unit.gradient = reduced;
 }
@@ -179,7 +180,7 @@ void Fsdp1::reduce_over_replicas(std::size_t at) {
   options_.on_issue(Collective::all_reduce, at);
   gpu.time().wait(Stream::replicate, Stream::reduce);
   const OnStream on(gpu, Stream::replicate);
-  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(options_.reduction),
+  gpu.collective(Communicator::replica, OpKind::all_reduce, units_[at].shard_elements * size_bytes(options_.reduce),
                  at);
 }
 

@@ -49,7 +49,8 @@ class Fsdp1 final : public Wrapper {
   void before_backward(std::size_t unit);
   void after_backward(std::size_t unit);
   void reduce(std::size_t unit);
-  Storage reduction_input(const Unit& unit, const Storage& gradient) const;
+  Storage cast_gradient(const Unit& unit, const Storage& gradient) const;
+  Storage padded(const Unit& unit, const Storage& gradient) const;
   void reduce_over_replicas(std::size_t unit);
   void prefetch(std::size_t unit);
 

@@ -21,7 +21,7 @@ std::int64_t Fsdp2::padded_rows(const ParameterShape& shape) const {
 void Fsdp2::add_parameter(Unit& unit, const ParameterShape& shape) {
   const std::int64_t shard = padded_rows(shape) / options_.world * shape.cols;
   unit.shapes.push_back(shape);
-  unit.shards.push_back(eager_.empty(shard, DType::f32));
+  unit.shards.push_back(eager_.empty(shard, options_.weights));
   unit.whole.push_back(
       {eager_.empty(0, options_.compute), shape.elements(), options_.compute, {nullptr, 0, std::make_shared<Leaf>()}});
   unit.shard_elements += shard;
@@ -34,21 +34,29 @@ void Fsdp2::issue_gather(std::size_t at) {
   start_gather(at);
 }
 
+/// One rank only marks the gather, and makes its parameters whole when it is waited for.
 void Fsdp2::start_gather(std::size_t at) {
   Gpu& gpu = eager_.gpu();
   Unit& unit = units_[at];
-  const std::int64_t shard_bytes = unit.shard_elements * size_bytes(options_.compute);
+  if (options_.world == 1) {
+    unit.gathered = eager_.empty(0, options_.compute);
+    unit.gather_end = gpu.time().end_of(Stream::compute);
+    return;
+  }
+  const std::int64_t elements =
+      unit.shard_elements * options_.world / (unit.kept.empty() ? options_.world : options_.reshard_to);
+  const std::int64_t shard_bytes = elements * size_bytes(options_.compute);
   const OnStream on(gpu, Stream::pre_unshard);
   Storage cast;
-  if (options_.compute != DType::f32) {
-    cast = eager_.empty(unit.shard_elements, options_.compute);
-    gpu.copies(4 * unit.shard_elements + shard_bytes, OpKind::cast_shard);
+  if (options_.compute != options_.weights) {
+    cast = eager_.empty(elements, options_.compute);
+    gpu.copies(elements * size_bytes(options_.weights) + shard_bytes, OpKind::cast_shard);
   }
   unit.gathered = eager_.empty(unit.shard_elements * options_.world, options_.compute);
   gpu.copies(2 * shard_bytes, OpKind::cast_shard);
   gpu.time().wait(Stream::unshard, Stream::pre_unshard);
   const OnStream gathering(gpu, Stream::unshard);
-  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::all_gather, unit.gathered.bytes(), at);
+  gpu.collective(Communicator::shard, OpKind::all_gather, unit.gathered.bytes(), at);
   unit.gather_end = gpu.time().end_of(Stream::unshard);
 }
 
@@ -57,14 +65,25 @@ void Fsdp2::gathers_wait_for(Nanoseconds event) {
   for (const Stream stream : {Stream::pre_unshard, Stream::unshard}) eager_.gpu().time().wait(stream, event);
 }
 
+void Fsdp2::make_whole(Unit& unit) {
+  const bool casts = options_.world == 1 && options_.compute != options_.weights;
+  Storage cast;  // of one parameter, until the next one's is there
+  for (std::size_t i = 0; i < unit.whole.size(); ++i) {
+    const std::int64_t elements = padded_rows(unit.shapes[i]) * unit.shapes[i].cols;
+    if (casts) cast = eager_.empty(elements, options_.compute);
+    unit.whole[i].storage.resize(elements * size_bytes(options_.compute));
+    if (options_.world == 1) eager_.gpu().copies(2 * unit.whole[i].storage.bytes(), OpKind::cast_shard);
+  }
+}
+
 void Fsdp2::wait_for_gather(Unit& unit, bool in_backward) {
   if (!unit.gathered) return;
   if (!in_backward) gathers_wait_for(copied_out_at_);
   copied_out_ = Storage{};
   eager_.gpu().time().wait(Stream::compute, unit.gather_end);
-  for (std::size_t i = 0; i < unit.whole.size(); ++i)
-    unit.whole[i].storage.resize(padded_rows(unit.shapes[i]) * unit.shapes[i].cols * size_bytes(options_.compute));
+  make_whole(unit);
   unit.is_whole = true;
+  unit.kept.clear();
   Storage output = std::exchange(unit.gathered, {});
   eager_.gpu().copies(2 * output.bytes(), OpKind::retain);
   copied_out_at_ = eager_.gpu().time().end_of(Stream::compute);
@@ -73,6 +92,16 @@ void Fsdp2::wait_for_gather(Unit& unit, bool in_backward) {
 }
 
 void Fsdp2::begin_root() { gathers_wait_for(eager_.gpu().time().end_of(Stream::compute)); }
+
+/// A smaller group of ranks keeps parts of the whole parameters for backward.
+void Fsdp2::reshard_after_forward(Unit& unit) {
+  for (Tensor& parameter : unit.whole) {
+    if (options_.reshard_to > 0)
+      unit.kept.push_back(eager_.empty_bytes(parameter.storage.bytes() / options_.reshard_to));
+    parameter.storage.resize(0);
+  }
+  unit.is_whole = false;
+}
 
 void Fsdp2::reshard(Unit& unit) {
   for (Tensor& parameter : unit.whole) parameter.storage.resize(0);
@@ -101,7 +130,7 @@ Wrapper::Tensors Fsdp2::forward(std::size_t at, const Tensors& inputs, const For
   Tensors outputs = run(through_end_of_backward(at, inputs));
   eager_.gpu().enter(0, false);
   if (at == 0) copied_out_ = Storage{};
-  if (options_.reshard && at != 0) reshard(unit);
+  if (options_.reshard && at != 0) reshard_after_forward(unit);
   for (const Tensor& y : outputs)
     if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
   return outputs;
@@ -136,7 +165,7 @@ void Fsdp2::after_backward(std::size_t at) {
 void Fsdp2::keep_gradients(Unit& unit) {
   for (Tensor& parameter : unit.whole) {
     Storage& gradient = parameter.edge.leaf->gradient;
-    const std::int64_t bytes = parameter.elements * size_bytes(options_.reduction);
+    const std::int64_t bytes = parameter.elements * size_bytes(options_.reduce);
     if (gradient.bytes() == bytes) continue;
     eager_.gpu().copies(gradient.bytes() + bytes, OpKind::cast);
     gradient = eager_.empty_bytes(bytes);
@@ -147,16 +176,18 @@ void Fsdp2::reduce(std::size_t at) {
   Unit& unit = units_[at];
   eager_.gpu().time().wait(Stream::compute, reduced_at_);
   reduction_input_ = Storage{};
-  reduction_input_ = eager_.empty(unit.shard_elements * options_.world, options_.reduction);
+  reduction_input_ = eager_.empty(unit.shard_elements * options_.world, options_.reduce);
   const std::int64_t whole = unit.shard_elements * options_.world;
-  eager_.gpu().copies(whole * (size_bytes(options_.reduction) + size_bytes(options_.compute)), OpKind::cast);
+  eager_.gpu().copies(whole * (size_bytes(options_.reduce) + size_bytes(options_.compute)), OpKind::cast);
   for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
   eager_.gpu().time().wait(Stream::reduce, Stream::compute);
   const OnStream on(eager_.gpu(), Stream::reduce);
-  Storage reduced = eager_.empty(unit.shard_elements, options_.reduction);
+  const Storage reduced = eager_.empty(unit.shard_elements, options_.reduce);
   start_reduction(at, reduced);
-  if (options_.reduction != DType::f32) reduced = eager_.empty(unit.shard_elements, DType::f32);
-  if (!unit.gradient) unit.gradient = reduced;
+  const Storage gradient =
+      options_.reduce == options_.weights ? reduced : eager_.empty(unit.shard_elements, options_.weights);
+  if (!unit.gradient) unit.gradient = gradient;
+  if (options_.replicas > 1) unit.all_reduced = reduced;
 }
 
 /// What follows on the shard runs behind the last collective, on its stream.
@@ -172,7 +203,7 @@ void Fsdp2::start_reduction(std::size_t at, const Storage& reduced) {
     gpu.time().wait(Stream::replicate, Stream::reduce);
     gpu.collective(Communicator::replica, OpKind::all_reduce, reduced.bytes(), at);
   }
-  if (options_.reduction != DType::f32) gpu.copies(3 * reduced.bytes(), OpKind::cast);
+  if (options_.reduce != DType::f32) gpu.copies(3 * reduced.bytes(), OpKind::cast);
   if (units_[at].gradient) gpu.copies(3 * reduced.bytes(), OpKind::add);
 }
 
@@ -180,7 +211,9 @@ void Fsdp2::end_backward() {
   for (std::size_t at = 0; at < units_.size(); ++at)
     if (!units_[at].ended_backward) after_backward(at);
   for (const Stream stream : {Stream::reduce, Stream::replicate}) eager_.gpu().time().wait(Stream::compute, stream);
-  if (last_) reduction_input_ = Storage{};
+  if (!last_) return;
+  for (Unit& unit : units_) unit.all_reduced = Storage{};
+  reduction_input_ = Storage{};
 }
 
 std::vector<std::int64_t> Fsdp2::updated() const {

@@ -31,6 +31,8 @@ class Fsdp2 final : public Wrapper {
     std::int64_t shard_elements = 0;  ///< padded
     Storage gathered;                 ///< output of a gather that is not copied out yet
     Storage gradient;                 ///< of the shards
+    std::vector<Storage> kept;        ///< parts of the parameters between forward and backward (`reshard_to`)
+    Storage all_reduced;              ///< held to the end of backward
     Nanoseconds gather_end = 0;
     bool is_whole = false, ended_backward = false;
   };
@@ -43,7 +45,9 @@ class Fsdp2 final : public Wrapper {
   Tensors through_end_of_backward(std::size_t unit, Tensors inputs);
   void issue_gather(std::size_t unit);
   void start_gather(std::size_t unit);
+  void make_whole(Unit& unit);
   void wait_for_gather(Unit& unit, bool in_backward);
+  void reshard_after_forward(Unit& unit);
   void reshard(Unit& unit);
   void prefetch_forward(std::size_t unit);
   void prefetch_backward(std::size_t unit);

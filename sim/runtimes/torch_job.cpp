@@ -144,7 +144,8 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
   run.micro_batches = schedule.micro_batches;
   run.no_sync = schedule.accumulation == plan::Accumulation::no_sync && schedule.micro_batches > 1;
   run.recompute = schedule.recompute.mode == plan::Recompute::Mode::full;
-  run.foreach = config.get<std::string>("torch.optimizer") == "foreach";
+  const auto optimizer = config.get<std::string>("torch.optimizer");
+  run.foreach = optimizer == "foreach", run.fused = optimizer == "fused";
   run.keeps_gradients = config.get<bool>("torch.keep_gradients");
   run.wrap.compute = schedule.precision.parameters.value_or(DType::f32);
   if (schedule.accumulation == plan::Accumulation::reduce_scatter)
@@ -153,7 +154,7 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
     problems.push_back(refusal(config, "activation_checkpoint.mode", "expected none or full"));
   if (schedule.update != model::OpKind::adamw)
     problems.push_back(refusal(config, "optimizer.name", "only adamw is modelled for PyTorch"));
-  run.wrap.reduction = schedule.precision.reduction.value_or(DType::f32);
+  run.wrap.reduce = schedule.precision.reduction.value_or(DType::f32);
 }
 
 double parameters_of(const UnitShapes& units) {
@@ -251,7 +252,7 @@ void add_torch_keys(Config& config) {
   config.add("torch.attention", "fa2", "pytorch-*: kernel behind scaled_dot_product_attention",
              {.choices = {"unfused", "fa1", "triton", "fa2", "fa3", "cudnn"}});
   config.add("torch.optimizer", "foreach", "pytorch-*: how AdamW goes over tensors",
-             {.choices = {"foreach", "for-loop"}});
+             {.choices = {"foreach", "for-loop", "fused"}});
   config.add("torch.compile", false, "pytorch-*: blocks are compiled, so that operators on elements are fused");
   config.add("torch.tf32", false, "pytorch-*: fp32 products on tensor cores");
   config.add("torch.release", "2.15", "pytorch-*: release of PyTorch, which decides what it allocates and recomputes");

@@ -1,59 +1,13 @@
 #include "sim/runtimes/torch_step.hpp"
 
-#include <array>
 #include <memory>
-#include <numeric>
 
 #include "sim/runtimes/fsdp1.hpp"
 #include "sim/runtimes/fsdp2.hpp"
+#include "sim/runtimes/torch_optimizer.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
-
-/// torch.optim.AdamW: two moments and a step count for each tensor, made by the first update.
-class AdamW {
- public:
-  AdamW(Eager& eager, std::vector<std::int64_t> elements, bool foreach)
-      : eager_(eager), elements_(std::move(elements)), foreach_(foreach) {}
-
-  void step() {
-    if (state_.empty()) make_state();
-    foreach_ ? update_all() : update_one_by_one();
-  }
-
- private:
-  void make_state() {
-    for (const std::int64_t n : elements_)
-      for (const std::int64_t part : {std::int64_t{1}, n, n}) state_.push_back(eager_.empty(part, DType::f32));
-  }
-
-  /// Kernels over all tensors: decay, both moments, denominator in three steps, quotient. Bytes of an element of each.
-  void update_all() {
-    std::vector<Storage> denominators;
-    for (const std::int64_t n : elements_) denominators.push_back(eager_.empty(n, DType::f32));
-    if (eager_.traits().second_denominator)
-      for (const std::int64_t n : elements_) denominators.push_back(eager_.empty(n, DType::f32));
-    const std::int64_t all = std::reduce(elements_.begin(), elements_.end());
-    for (const std::int64_t moved : kernel_bytes) eager_.gpu().copies(moved * all, model::OpKind::adamw);
-  }
-
-  /// The name `denominator` holds the last one until the next is there, made by two operators.
-  void update_one_by_one() {
-    Storage denominator;
-    for (const std::int64_t n : elements_) {
-      const Storage root = eager_.empty(n, DType::f32);
-      denominator = eager_.empty(n, DType::f32);
-      for (const std::int64_t moved : kernel_bytes) eager_.gpu().copies(moved * n, model::OpKind::adamw);
-    }
-  }
-
-  static constexpr std::array<std::int64_t, 8> kernel_bytes{8, 12, 8, 12, 8, 8, 8, 16};
-
-  Eager& eager_;
-  std::vector<std::int64_t> elements_;
-  bool foreach_;
-  std::vector<Storage> state_;
-};
 
 std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
   const UnitShapes shapes = unit_shapes(run.model);
@@ -61,9 +15,15 @@ std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
   return std::make_unique<Fsdp2>(eager, shapes, run.wrap);
 }
 
+UpdateLoop loop_of(const TorchRun& run) {
+  if (run.fused) return UpdateLoop::fused;
+  return run.foreach ? UpdateLoop::foreach : UpdateLoop::one_by_one;
+}
+
 /// FSDP1 with bf16 casts the model's buffers too, in the first forward.
 void cast_buffers(Storage& buffers, const TorchRun& run) {
-  if (run.runtime == Runtime::fsdp1) buffers.resize(buffer_elements(run.model) * size_bytes(run.wrap.compute));
+  if (run.runtime == Runtime::fsdp1 && run.wrap.mixed)
+    buffers.resize(buffer_elements(run.model) * size_bytes(run.wrap.compute));
 }
 
 }  // namespace
@@ -78,7 +38,7 @@ class TorchSteps::Training {
         buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
         inputs_(inputs(eager_, run.model, run.batch)),
         wrapper_(wrapped(eager_, run)),
-        adamw_(eager_, wrapper_->updated(), run.foreach) {}
+        optimizer_(eager_, wrapper_->updated(), run.wrap.weights, run.update, loop_of(run)) {}
 
   std::int64_t live_bytes() const { return live_.now; }
 
@@ -88,7 +48,8 @@ class TorchSteps::Training {
     for (int k = 1; k <= run_.micro_batches; ++k) memory.after_forward = micro_batch(k == run_.micro_batches);
     live_.phase = StepPhase::update;
     eager_.gpu().begin_update();
-    adamw_.step();
+    if (run_.clip && run_.runtime == Runtime::fsdp1) norm_ = eager_.empty(1, DType::f32);
+    optimizer_.step();
     if (!run_.keeps_gradients) wrapper_->zero_grad();
     memory.peak = live_.peak, memory.peak_in = live_.peak_in, memory.after_step = live_.now;
     return memory;
@@ -112,10 +73,10 @@ class TorchSteps::Training {
   TorchRun run_;
   LiveBytes live_;
   Eager eager_;
-  Storage buffers_;
+  Storage buffers_, norm_;
   std::vector<Storage> inputs_;
   std::unique_ptr<Wrapper> wrapper_;
-  AdamW adamw_;
+  Optimizer optimizer_;
 };
 
 TorchSteps::TorchSteps(const TorchRun& run, Gpu& gpu, Place* place)

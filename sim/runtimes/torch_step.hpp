@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/runtimes/eager_model.hpp"
+#include "sim/runtimes/torch_optimizer.hpp"
 
 namespace foreshard::sim::torch {
 
@@ -18,7 +19,10 @@ struct TorchRun {
   int micro_batches = 1;
   bool no_sync = false;          ///< gradients stay whole until the last micro-batch
   bool keeps_gradients = false;  ///< they are set to zero, not dropped
-  bool foreach = true;           ///< AdamW over lists of tensors, else one by one
+  Update update = Update::adamw;
+  bool foreach = true;  ///< the optimizer goes over lists of tensors, else one by one
+  bool fused = false;   ///< or by one kernel
+  bool clip = false;    ///< gradients by their norm, which FSDP1 keeps to the next step; they are scaled in place
   EagerTraits traits;
 };
 
@@ -39,8 +43,8 @@ struct RunMemory {
   std::vector<StepMemory> steps;
 };
 
-/// Steps of PyTorch FSDP on rank 0, in the order in which its host issues them: forward and loss, backward, AdamW with
-/// state in f32, zero_grad. From the second step on all are equal.
+/// Steps of PyTorch FSDP on rank 0, in the order in which its host issues them: forward and loss, backward, the
+/// optimizer, zero_grad. From the second step on all are equal.
 RunMemory live_memory(const TorchRun& run, int steps);
 
 /// The same steps with the time that they take on a cluster.

@@ -25,8 +25,11 @@ struct WrapOptions {
   int world = 1;     ///< ranks of a shard group
   int replicas = 1;  ///< shard groups; a reduction goes on over them
   bool reshard = true;
-  DType compute = DType::bf16;   ///< in which parameters are gathered and computed with; shards are f32
-  DType reduction = DType::f32;  ///< in which gradients are reduced
+  int reshard_to = 0;           ///< FSDP2: after its forward a block is resharded over so many ranks, not over all
+  DType weights = DType::f32;   ///< of shards, their gradients and the optimizer
+  DType compute = DType::bf16;  ///< in which parameters are gathered and computed with
+  DType reduce = DType::f32;    ///< in which gradients are reduced
+  bool mixed = true;            ///< types are a policy of mixed precision, else those of the weights
   BackwardPrefetch backward_prefetch = BackwardPrefetch::pre;  ///< FSDP1
   bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
   bool limits_gathers = true;  ///< FSDP1: the host issues a gather when the second free before it is done

@@ -19,6 +19,7 @@ constexpr std::string_view phases[] = {"forward", "backward", "update"};
 /// One row by the names of its columns.
 class Row {
  public:
+  using Words = std::initializer_list<std::string_view>;
   Row(const CsvTable& table, std::size_t index) : table_(table), index_(index) {}
 
   const std::string& text(const char* column) const { return table_.rows[index_][table_.column(column)]; }
@@ -33,7 +34,7 @@ class Row {
   }
 
   /// Position of the text among `known`.
-  std::size_t one_of(const char* column, std::initializer_list<std::string_view> known) const {
+  std::size_t one_of(const char* column, Words known) const {
     const auto* const found = std::ranges::find(known, text(column));
     if (found == known.end()) refuse(column, fmt::format("{}", fmt::join(known, " or ")));
     return static_cast<std::size_t>(found - known.begin());
@@ -54,9 +55,7 @@ class Row {
   std::int64_t number_or(std::int64_t otherwise, const char* column) const {
     return has(column) ? number(column) : otherwise;
   }
-  std::size_t one_of_or_first(const char* column, std::initializer_list<std::string_view> known) const {
-    return has(column) ? one_of(column, known) : 0;
-  }
+  std::size_t one_of_or_first(const char* column, Words known) const { return has(column) ? one_of(column, known) : 0; }
   bool flag(const char* column) const { return one_of_or_first(column, {"False", "True"}) == 1; }
 
  private:
@@ -69,6 +68,9 @@ class Row {
   std::size_t index_;
 };
 
+constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
+
+/// Precision fp32 means none that is mixed.
 torch::WrapOptions wrap_of(const Row& row) {
   using torch::BackwardPrefetch;
   constexpr BackwardPrefetch prefetches[] = {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none};
@@ -76,11 +78,25 @@ torch::WrapOptions wrap_of(const Row& row) {
   wrap.world = static_cast<int>(row.number("world_size"));
   wrap.replicas = static_cast<int>(row.number_or(1, "replicas"));
   wrap.reshard = row.one_of("strategy", {"full_shard", "shard_grad_op"}) == 0;
-  wrap.compute = std::array{DType::bf16, DType::f32, DType::f16}[row.one_of("precision", {"bf16", "fp32", "fp16"})];
+  wrap.reshard_to = static_cast<int>(row.number_or(0, "reshard_to"));
+  wrap.weights = types[row.one_of_or_first("weights", {"fp32", "bf16", "fp16"})];
+  wrap.mixed = row.text("precision") != "fp32";
+  wrap.compute = wrap.mixed ? types[row.one_of("precision", {"fp32", "bf16", "fp16"})] : wrap.weights;
+  wrap.reduce = wrap.mixed ? types[row.one_of_or_first("reduce", {"fp32", "bf16", "fp16"})] : wrap.weights;
   wrap.backward_prefetch = prefetches[row.one_of_or_first("backward_prefetch", {"pre", "post", "none"})];
   wrap.forward_prefetch = row.flag("forward_prefetch");
   wrap.prefetch_depth = static_cast<int>(row.number_or(0, "depth"));
   return wrap;
+}
+
+void read_optimizer(const Row& row, torch::TorchRun& run) {
+  using torch::Update;
+  constexpr Update updates[] = {Update::adamw, Update::sgd, Update::sgd_with_momentum};
+  const std::size_t given =
+      row.one_of("optimizer", {"foreach", "forloop", "fused", "sgd-foreach", "sgd-forloop", "sgd-fused",
+                               "sgd-momentum-foreach", "sgd-momentum-forloop", "sgd-momentum-fused"});
+  run.update = updates[given / 3];
+  run.foreach = given % 3 == 0, run.fused = given % 3 == 2;
 }
 
 }  // namespace
@@ -93,9 +109,10 @@ torch::TorchRun live_memory_run(const CsvTable& table, std::size_t index) {
       .batch = {row.number("local_batch"), row.number("seq_len")},
       .wrap = wrap_of(row)};
   run.recompute = row.one_of("recompute", {"none", "full"}) == 1;
-  run.foreach = row.one_of("optimizer", {"foreach", "forloop"}) == 0;
+  read_optimizer(row, run);
   run.micro_batches = static_cast<int>(row.number_or(1, "micro_batches"));
   run.no_sync = row.flag("no_sync");
+  run.clip = row.flag("clip");
   const bool fake = !row.flag("real");
   run.traits = {.in_place_sums = false,
                 .attention_mask = fake,

@@ -26,7 +26,7 @@ TorchJob gpt_175b(int gpus, int batch, bool prefetch) {
                       .positions = 2048,
                       .tied = false,
                       .drops = true};
-  run.wrap.world = gpus, run.wrap.reduction = DType::bf16;
+  run.wrap.world = gpus, run.wrap.reduce = DType::bf16;
   run.wrap.backward_prefetch = prefetch ? BackwardPrefetch::pre : BackwardPrefetch::none;
   run.traits.early_stop = false, run.traits.early_fsdp1 = true;
   run.foreach = false, run.keeps_gradients = true;
