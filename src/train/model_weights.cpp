@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "train/agreement.hpp"
 #include "train/elements.hpp"
+#include "train/weight_names.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -22,13 +23,6 @@ Tensors::iterator find(Tensors& tensors, const std::string& parameter) {
   for (const char* prefix : {"", "model.", "transformer."})
     if (const auto found = tensors.find(prefix + parameter); found != tensors.end()) return found;
   return tensors.end();
-}
-
-/// GPT-2's linear layers were written as convolutions, whose matrices are [in, out].
-bool is_stored_transposed(const model::Config& model, const model::Parameter& parameter) {
-  const auto has = [&](std::string_view part) { return parameter.name.find(part) != std::string::npos; };
-  return std::holds_alternative<model::GptConfig>(model) && parameter.shape.size() == 2 &&
-         (has(".c_attn.") || has(".c_proj.") || has(".c_fc."));
 }
 
 /// Causal masks and tables of angles, which some files carry.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "base/error.hpp"
 
@@ -33,6 +34,15 @@ std::pair<std::int64_t, std::int64_t> read_step_range(const std::string& text) {
         ExitCode::usage,
         fmt::format("trace.steps is '{}', expected FIRST:LAST with 1 <= FIRST <= LAST, for example 1:200", text));
   return {first, last};
+}
+
+/// Before training, not after it.
+void expect_folder_of(const std::filesystem::path& file) {
+  if (file.empty()) return;
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  if (std::filesystem::is_directory(folder)) return;
+  throw InputError(ExitCode::usage, fmt::format("checkpoint.export = {}: there is no folder {}; make it first",
+                                                file.string(), folder.string()));
 }
 
 }  // namespace
@@ -75,6 +85,10 @@ void add_train_keys(Config& config) {
   config.add("trace.steps", std::string("1:200"), "steps that are recorded, FIRST:LAST");
   config.add("trace.flush_steps", 20, "steps between two flushes to disk", {.unit = "steps", .min = 1});
   add_checkpoint_keys(config);
+  config.add(
+      "checkpoint.export", std::string(),
+      "after the last step, write the whole model's weights to this safetensors file, under Hugging Face's names; "
+      "empty = no");
   config.add("run.dir", std::string("runs"), "folder of run folders");
   config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");
   config.add("engine.threads", 0,
@@ -124,6 +138,8 @@ TrainSettings read_train_settings(const Config& config) {
   std::tie(s.trace_first, s.trace_last) = read_step_range(config.get<std::string>("trace.steps"));
   s.trace_flush_steps = config.get<std::int64_t>("trace.flush_steps");
   s.checkpoint = read_checkpoint_settings(config);
+  s.export_path = config.get<std::string>("checkpoint.export");
+  expect_folder_of(s.export_path);
   s.run_dir = config.get<std::string>("run.dir");
   s.run_name = config.get<std::string>("run.name");
   s.threads = config.get<int>("engine.threads");

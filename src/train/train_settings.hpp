@@ -28,6 +28,7 @@ struct TrainSettings {
   std::int64_t trace_first = 1, trace_last = 0;  ///< steps that are recorded
   std::int64_t trace_flush_steps = 20;
   CheckpointSettings checkpoint;
+  std::string export_path;  ///< of the weights after the last step; empty: they are not exported
   std::string run_dir, run_name;
   bool self_test = true;
   std::int64_t replica_check_freq = 0;  ///< steps; 0: never

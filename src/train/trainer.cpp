@@ -20,11 +20,10 @@
 #include "train/replica_check.hpp"
 #include "train/run_results.hpp"
 #include "train/step_failure.hpp"
+#include "train/weights_export.hpp"
 
 namespace foreshard::train {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 double unix_time_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -63,7 +62,7 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   if (first_step_ == 1) load_weights(settings_.weights, plan_settings_.model, communicator_, *rank_);
   set_kernel_choices();
   if (settings_.self_test) self_test_ = expect_sound_machine(communicator_, rank_->plan(), rank_->scratch(), *kernels_);
-  const std::string command = joined(command_line);
+  const std::string command = fmt::format("{}", fmt::join(command_line, " "));
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
 }
@@ -176,6 +175,7 @@ ExitCode Trainer::run() {
     stopped = stop_.after_step();
     if (stopped || checkpoints_->due_after(done, settings_.steps)) save_checkpoint(done);
   }
+  if (done == settings_.steps) export_weights(settings_.export_path, plan_settings_.model, communicator_, *rank_);
   finish(done);
   return done < settings_.steps ? ExitCode::requeue : ExitCode::done;
 }

@@ -3,12 +3,16 @@
 #include "train/model_weights.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "local_run.hpp"
+#include "train/elements.hpp"
+#include "train/weights_export.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -48,7 +52,7 @@ const nlohmann::json& golden() {
 class SavedWeights : public testing::TestWithParam<Saved> {};
 
 /// One step of learning rate 0, of which the loss is that of the weights.
-Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype) {
+Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype, const std::string& written = "") {
   RunSetup setup{.settings = settings_of(saved.model, golden().at("seq"), golden().at("batch"), mesh), .dtype = dtype};
   setup.reference = dtype == DType::f64;
   setup.learning_rates = {0};
@@ -59,7 +63,20 @@ Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype) {
     for (std::uint32_t unit = 0; unit < rank.plan().units.size(); ++unit)
       weights.fill_shard(rank.plan(), unit, index, const_cast<void*>(rank.parameter_shard(unit)));
   };
+  if (!written.empty())
+    setup.after_step = [&](const StepEnd& end) {
+      train::export_weights(written, saved.model, end.communicator, end.rank);
+    };
   return run(setup);
+}
+
+std::vector<double> values_of(const train::StoredTensor& tensor) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.size_bytes));
+  train::read_bytes(tensor, 0, bytes);
+  const train::Elements elements(bytes.data(), tensor.elements(), *tensor.dtype);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < elements.count(); ++i) values.push_back(elements.at(i));
+  return values;
 }
 
 TEST_P(SavedWeights, HaveTheLossThatPyTorchComputes) {
@@ -70,6 +87,23 @@ TEST_P(SavedWeights, HaveTheLossThatPyTorchComputes) {
   for (const plan::Mesh& mesh : {plan::Mesh{1, 1, 2}, plan::Mesh{1, 1, 3}, plan::Mesh{2, 1, 3}})
     EXPECT_EQ(loaded(GetParam(), mesh, DType::f64).weights, one.weights) << mesh.world_size();
   EXPECT_NEAR(loaded(GetParam(), {1, 1, 2}, DType::f32).losses.at(0), expected, 1e-5);
+}
+
+TEST_P(SavedWeights, ComeBackAsTheyWere) {
+  const auto path = std::filesystem::temp_directory_path() / ("foreshard_weights_" + std::to_string(getpid()));
+  const auto original = train::read_safetensors_model(GetParam().path);
+  for (const plan::Mesh& mesh : {plan::Mesh{}, plan::Mesh{1, 1, 3}, plan::Mesh{2, 1, 3}, plan::Mesh{2, 1, 1}}) {
+    loaded(GetParam(), mesh, DType::f32, path.string());
+    const auto back = train::read_safetensors(path);
+    ASSERT_EQ(back.size(), original.size());
+    for (const auto& [name, tensor] : original) {
+      ASSERT_TRUE(back.contains(name)) << name;
+      EXPECT_EQ(back.at(name).shape, tensor.shape) << name;
+      EXPECT_EQ(back.at(name).type, "F32");
+      EXPECT_EQ(values_of(back.at(name)), values_of(tensor)) << name;
+    }
+  }
+  std::filesystem::remove(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(HuggingFace, SavedWeights, testing::ValuesIn(all_saved()),

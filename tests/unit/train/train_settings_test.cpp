@@ -49,5 +49,10 @@ TEST(TrainSettings, ARangeThatDoesNotFitSixtyFourBitsIsNotAnotherRange) {
     EXPECT_THAT(problem_of({"--trace.steps", range}), HasSubstr("expected FIRST:LAST")) << range;
 }
 
+TEST(TrainSettings, AnExportNeedsItsFolder) {
+  EXPECT_EQ(problem_of({"--checkpoint.export=model.safetensors"}), "");
+  EXPECT_THAT(problem_of({"--checkpoint.export=no/such/model.safetensors"}), HasSubstr("there is no folder"));
+}
+
 }  // namespace
 }  // namespace foreshard::train
