@@ -29,7 +29,7 @@ TEST(TorchModels, HaveTheParametersOfTheGraph) {
 
 TEST(TorchModels, WhatTransformersHasNotIsRefused) {
   std::vector<std::string> problems;
-  eager_model_of(model::preset("mpt-7b"), problems);
+  eager_model_of(model::preset("mpt-7b-benchmark"), problems);
   eager_model_of(model::preset("t5-v1.1-xl"), problems);
   eager_model_of(model::ProfileConfig{}, problems);
   eager_model_of(model::LlamaConfig{.lora = {.rank = 8}}, problems);
