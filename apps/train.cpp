@@ -18,7 +18,8 @@ namespace {
 using namespace foreshard;
 
 Config make_config() {
-  Config config("foreshard-train", "Trains a language model with fully sharded data parallelism, one rank per MPI process.");
+  Config config("foreshard-train",
+                "Trains a language model with fully sharded data parallelism, one rank per MPI process.");
   config.example(
       "mpirun -n 2 foreshard-train --model.preset=byte-small --data.path='data/text_train.bin' --train.steps=200");
   config.example("srun -n 16 foreshard-train --config job.ini --parallel.strategy=full_shard");

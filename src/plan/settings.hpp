@@ -12,7 +12,7 @@ namespace foreshard::plan {
 struct Settings {
   model::Config model;
   model::Source model_source;  ///< notes are to be shown to the user
-  model::BatchShape batch;  ///< one micro-batch of one rank
+  model::BatchShape batch;     ///< one micro-batch of one rank
   Mesh mesh;
   ScheduleOptions schedule;  ///< micro_batches included
   PartialSteps partial;      ///< each kind of step has a plan of its own

@@ -161,10 +161,9 @@ TrainSettings read_train_settings(const Config& config) {
 void expect_kernels_exist(const plan::Settings& plan) {
   const std::string_view family = model::family_of(plan.model);
   if (family == "gpt" || family == "llama" || family == "mpt") return;
-  throw InputError(ExitCode::usage,
-                   fmt::format("model.preset: the engine has no kernels for models of the family {}\n"
-                               "  expected: gpt, llama or mpt; foreshard-plan predicts this one",
-                               family));
+  throw InputError(ExitCode::usage, fmt::format("model.preset: the engine has no kernels for models of the family {}\n"
+                                                "  expected: gpt, llama or mpt; foreshard-plan predicts this one",
+                                                family));
 }
 
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {
