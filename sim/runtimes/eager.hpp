@@ -13,6 +13,7 @@ namespace foreshard::sim::torch {
 struct EagerTraits {
   bool in_place_sums = true;    ///< autograd adds a second gradient in place; not with tensor subclasses (fake tensors)
   bool attention_mask = false;  ///< transformers passes sdpa a mask, made for each layer in the compute type
+  bool fused_dropout = true;    ///< the fused attention kernel drops (CUDA), else attention with dropout is not fused
   bool attention_like_query = false;  ///< fused attention's result lies as the query does (fake tensors), else by token
   bool byte_dropout = true;           ///< dropout keeps a mask of bytes (CUDA), else factors in the input's type (CPU)
   bool early_stop = true;             ///< recomputation ends with the last saved tensor (PyTorch 2.1 and later)
@@ -25,6 +26,12 @@ struct EagerTraits {
 /// A batch of products m × k by k × n.
 struct Matrices {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
+};
+
+/// Attention of so many sequences and heads, of `seq` tokens each.
+struct MathAttention {
+  std::int64_t sequences = 1, heads = 1, seq = 1, head_width = 1;
+  bool dropout = false;
 };
 
 /// PyTorch's eager operators, as far as memory and time see them: each makes its results as new storages by kernels
@@ -89,10 +96,9 @@ class Eager {
   /// each row of each head.
   Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
               std::int64_t seq, bool causal = true);
-  /// The same operator by operator, in f32, with a `bias` for each head that may want a gradient. `scores` are q·kᵀ
-  /// over `sequences`.
-  Tensor sdpa_math(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const Matrices& scores,
-                   std::int64_t sequences);
+  /// The same operator by operator, in f32, with a `bias` that may want a gradient and is broadcast over sequences or
+  /// heads; for what the fused kernel has not (a CPU's: dropout, a bias with gradient).
+  Tensor sdpa_math(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const MathAttention& shape);
   /// The [batch, heads, seq, width] view of a projection; its gradient is copied unless it comes in the projection's
   /// layout.
   Tensor heads(const Tensor& x, bool copies_gradient);

@@ -11,9 +11,11 @@ Tensor Eager::add_bias(const Tensor& scores, const Tensor& bias) {
   const Tensor wide{{}, bias.elements, scores.type, {}};
   auto sum = maker(wide, scores.bytes()), d_bias = maker(bias, wide.bytes());
   const bool sums = bias.elements < scores.elements, casts = bias.type != scores.type;
+  const bool wanted = bias.edge.wants_gradient();
   gpu_.moves(2 * scores.bytes() + bias.bytes(), OpKind::add);
   return made(like(scores), scores.elements, scores.type, {scores.edge, bias.edge},
               [=](const Gradients& g) -> Gradients {
+                if (!wanted) return {g[0], {}};
                 Storage d = sums ? sum() : g[0];
                 if (casts) d = d_bias();
                 return {g[0], d};
@@ -116,20 +118,21 @@ Tensor Eager::relu(const Tensor& x) {
 }
 
 Tensor Eager::sdpa_math(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
-                        const Matrices& scores, std::int64_t sequences) {
-  const auto matrices = [&](const Tensor& x) { return sequences > 1 ? contiguous(x) : x; };
+                        const MathAttention& s) {
+  const auto matrices = [&](const Tensor& x) { return s.sequences > 1 ? contiguous(x) : x; };
+  const std::int64_t batch = s.sequences * s.heads;
   const Tensor q = to(query, DType::f32), k = to(key, DType::f32), v = to(value, DType::f32);
   const Tensor scaled_q = scale(q);
   Tensor weights;
   {
     const Tensor scaled_k = scale(k);
-    weights = bmm(matrices(scaled_q), matrices(scaled_k), scores);
+    weights = bmm(matrices(scaled_q), matrices(scaled_k), {batch, s.seq, s.seq, s.head_width});
   }
   weights = add_bias(weights, bias);
   weights = softmax(weights);
+  if (s.dropout) weights = dropout(weights);
   const Storage returned = weights.type == query.type ? Storage{} : empty(weights.elements, query.type);
-  const Matrices weighted{scores.batch, scores.m, scores.k, scores.n};
-  const Tensor y = heads(bmm(weights, matrices(v), weighted), sequences > 1);
+  const Tensor y = heads(bmm(weights, matrices(v), {batch, s.seq, s.head_width, s.seq}), s.sequences > 1);
   return to(y, query.type);
 }
 

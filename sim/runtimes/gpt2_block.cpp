@@ -19,7 +19,7 @@ Tensor embed(Eager& eager, const Parameters& p, Shared& shared, const Storage& t
   shared.positions = eager.empty(batch.seq, DType::i64);
   scope.push_back(eager.embedding(tokens, p[0], batch.tokens() * shared.decoder.width));
   scope.push_back(eager.embedding(shared.positions, p[1], batch.seq * shared.decoder.width));
-  return eager.add(scope[0], scope[1]);
+  return dropped(eager, shared.decoder.dropout, eager.add(scope[0], scope[1]));
 }
 
 Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
@@ -28,6 +28,7 @@ Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const 
   const std::vector<Tensor> qkv = eager.split(joint, {part, part, part});
   Tensor y = attend(eager, shared, qkv[0], qkv[1], qkv[2]);
   y = linear(eager, p, 4, shared, y);
+  y = dropped(eager, shared.decoder.dropout, y);
   return y;
 }
 
@@ -35,6 +36,7 @@ Tensor feed_forward(Eager& eager, const Parameters& p, const Shared& shared, con
   Tensor h = linear(eager, p, 8, shared, x);
   h = new_gelu(eager, h);
   h = linear(eager, p, 10, shared, h);
+  h = dropped(eager, shared.decoder.dropout, h);
   return h;
 }
 

@@ -41,12 +41,14 @@ Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const 
 Tensor run(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
   Tensor h = layer_norm(eager, p, 8, x);
   h = attention(eager, p, shared, h);
+  h = dropped(eager, shared.decoder.dropout, h);
   h = eager.add(x, h);
   const Tensor residual = h;
   h = layer_norm(eager, p, 14, h);
   h = linear(eager, p, 10, shared, h);
   h = eager.relu(h);
   h = linear(eager, p, 12, shared, h);
+  h = dropped(eager, shared.decoder.dropout, h);
   h = eager.add(residual, h);
   return h;
 }

@@ -1,6 +1,7 @@
 #include "sim/runtimes/t5.hpp"
 
 #include "sim/runtimes/t5_block.hpp"
+#include "sim/runtimes/transformers_blocks.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -28,10 +29,10 @@ class Seq2Seq {
     const std::vector<Tensor>& root = wrapper_.parameters(0);
     const Tensor embedded = eager_.embedding(tokens, root[0], batch_.tokens() * model_.width);
     const bool is_decoder = static_cast<bool>(encoded.storage);
-    T5Inputs state{embedded, {}, encoded, {}};
+    T5Inputs state{dropped(eager_, model_.dropout, embedded), {}, encoded, {}};
     for (std::int64_t i = 0; i < model_.layers; ++i)
       state = block(static_cast<std::size_t>(is_decoder ? model_.layers + i : i) + 1, is_decoder, state);
-    return t5_norm(eager_, state.x, final_gain);
+    return dropped(eager_, model_.dropout, t5_norm(eager_, state.x, final_gain));
   }
 
   T5Inputs block(std::size_t unit, bool is_decoder, const T5Inputs& state) {

@@ -6,7 +6,8 @@ namespace foreshard::sim::torch {
 /// `T5ForConditionalGeneration` of transformers: units are the root, the encoder's blocks, the decoder's blocks.
 struct T5 {
   std::int64_t width = 0, head_width = 0, ffn = 0, layers = 0, heads = 0, vocab = 0;  ///< layers of each stack
-  bool gated = false;  ///< feed-forward of two projections, as Flan-T5
+  bool gated = false;    ///< feed-forward of two projections, as Flan-T5
+  bool dropout = false;  ///< with a probability above 0
 
   std::int64_t attention_width() const { return heads * head_width; }
 };

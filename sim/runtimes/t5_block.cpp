@@ -33,13 +33,17 @@ Tensor layers_bias(Eager& eager, const T5Place& place, const Tensor& bias) {
   return eager.contiguous(causal);
 }
 
+Tensor unfused(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
+               const Tensor& bias) {
+  const T5& m = place.model;
+  const MathAttention shape{place.batch.rows, m.heads, place.batch.seq, m.head_width, m.dropout};
+  return eager.contiguous(eager.sdpa_math(q, k, v, bias, shape));
+}
+
 Tensor biased_attention(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
                         const Tensor& bias) {
   const Tensor added = layers_bias(eager, place, bias);
-  const Batch& batch = place.batch;
-  const Matrices scores{batch.rows * place.model.heads, batch.seq, batch.seq, place.model.head_width};
-  const Tensor y = eager.sdpa_math(q, k, v, added, scores, batch.rows);
-  return eager.contiguous(y);
+  return unfused(eager, place, q, k, v, added);
 }
 
 Tensor self_attention(Eager& eager, const T5Place& place, Next& next, const Tensor& x, Tensor& bias) {
@@ -58,33 +62,39 @@ Tensor cross_attention(Eager& eager, const T5Place& place, Next& next, const Ten
                        Tensor& bias) {
   const std::int64_t rows = place.batch.tokens();
   const Tensor &wq = next(), &wk = next(), &wv = next(), &wo = next();
-  const Tensor q = eager.linear(x, wq, {}, rows), k = eager.linear(encoded, wk, {}, rows);
-  const Tensor v = eager.linear(encoded, wv, {}, rows);
+  const bool fused = !place.model.dropout || eager.traits().fused_dropout;
+  const Tensor q = eager.heads(eager.linear(x, wq, {}, rows), !fused);
+  const Tensor k = eager.heads(eager.linear(encoded, wk, {}, rows), !fused);
+  const Tensor v = eager.heads(eager.linear(encoded, wv, {}, rows), !fused);
   const std::int64_t elements = bias_elements(place);
   if (!bias.storage) bias = {eager.empty(elements, x.type), elements, x.type, {}};
-  Tensor y = eager.sdpa(q, k, v, bias.storage, rows * place.model.heads, place.batch.seq, false);
+  Tensor y = fused ? eager.sdpa(q, k, v, bias.storage, rows * place.model.heads, place.batch.seq, false)
+                   : unfused(eager, place, q, k, v, bias);
   y = eager.linear(y, wo, {}, rows);
   return y;
 }
 
-Tensor plain(Eager& eager, std::int64_t rows, Next& next, const Tensor& x) {
+Tensor plain(Eager& eager, std::int64_t rows, bool dropout, Next& next, const Tensor& x) {
   Tensor h = eager.linear(x, next(), {}, rows);
   h = eager.relu(h);
+  h = dropped(eager, dropout, h);
   h = eager.linear(h, next(), {}, rows);
   return h;
 }
 
-Tensor gated(Eager& eager, std::int64_t rows, Next& next, const Tensor& x) {
+Tensor gated(Eager& eager, std::int64_t rows, bool dropout, Next& next, const Tensor& x) {
   const Tensor gate = new_gelu(eager, eager.linear(x, next(), {}, rows));
   const Tensor up = eager.linear(x, next(), {}, rows);
   Tensor h = eager.multiply(gate, up);
+  h = dropped(eager, dropout, h);
   h = eager.linear(h, next(), {}, rows);
   return h;
 }
 
 Tensor feed_forward(Eager& eager, const T5Place& place, Next& next, const Tensor& x) {
   const std::int64_t rows = place.batch.tokens();
-  return place.model.gated ? gated(eager, rows, next, x) : plain(eager, rows, next, x);
+  const T5& m = place.model;
+  return m.gated ? gated(eager, rows, m.dropout, next, x) : plain(eager, rows, m.dropout, next, x);
 }
 
 }  // namespace
@@ -116,23 +126,24 @@ Tensor t5_norm(Eager& eager, const Tensor& x, const Tensor& gain) {
 /// A norm's gain comes behind the parameters of what it normalises for.
 T5Inputs t5_block(Eager& eager, const Parameters& parameters, const T5Place& place, const T5Inputs& in) {
   const std::size_t self_norm = in.bias.storage ? 4 : 5;
+  const bool dropout = place.model.dropout;
   T5Inputs out = in;
   Next next(parameters);
   {
     const Tensor normed = t5_norm(eager, in.x, parameters[self_norm]);
     const Tensor attended = self_attention(eager, place, next, normed, out.bias);
-    out.x = eager.add(in.x, attended);
+    out.x = eager.add(in.x, dropped(eager, dropout, attended));
     next();
   }
   if (place.is_decoder) {
     const Tensor normed = t5_norm(eager, out.x, parameters[self_norm + 5]);
     const Tensor attended = cross_attention(eager, place, next, normed, in.encoded, out.encoded_bias);
-    out.x = eager.add(out.x, attended);
+    out.x = eager.add(out.x, dropped(eager, dropout, attended));
     next();
   }
   Tensor fed = t5_norm(eager, out.x, parameters.back());
   fed = feed_forward(eager, place, next, fed);
-  out.x = eager.add(out.x, fed);
+  out.x = eager.add(out.x, dropped(eager, dropout, fed));
   return out;
 }
 

@@ -16,6 +16,7 @@ struct Decoder {
   bool out_bias = false, ffn_bias = false;  ///< of the llama family
   bool drops = false;                       ///< of mingpt: with dropout
   std::int64_t rotary_width = 0;            ///< part of a head that is rotated (gpt_neox, phi)
+  bool dropout = false;                     ///< with a probability above 0 (gpt2, opt)
 
   std::int64_t head_width() const { return given_head_width ? given_head_width : width / heads; }
   std::int64_t attention_width() const { return heads * head_width(); }

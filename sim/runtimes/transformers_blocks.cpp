@@ -56,9 +56,27 @@ Tensor rotary(Eager& eager, const Shared& shared, const Tensor& x) {
   return eager.add(direct, rotated);
 }
 
+Tensor dropped(Eager& eager, bool dropout, const Tensor& x) { return dropout ? eager.dropout(x) : x; }
+
+namespace {
+
+/// Gradients come head by head.
+Tensor attend_unfused(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v,
+                      const Storage& mask) {
+  const Decoder& d = shared.decoder;
+  const Tensor bias{mask, shared.batch.tokens() * shared.batch.seq, q.type, {}};
+  const auto heads = [&](const Tensor& x) { return eager.heads(x, d.heads > 1); };
+  const MathAttention shape{shared.batch.rows, d.heads, shared.batch.seq, d.head_width(), d.dropout};
+  return eager.contiguous(eager.sdpa_math(heads(q), heads(k), heads(v), bias, shape));
+}
+
+}  // namespace
+
 Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v, bool by_head) {
+  const bool unfused = shared.decoder.dropout && !eager.traits().fused_dropout;
   Storage mask;
-  if (shared.mask) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
+  if (shared.mask || unfused) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
+  if (unfused) return attend_unfused(eager, shared, q, k, v, mask);
   const Tensor y = eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads, shared.batch.seq);
   return by_head && eager.traits().attention_like_query ? eager.contiguous(y) : y;
 }

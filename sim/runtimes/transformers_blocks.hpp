@@ -54,6 +54,8 @@ Tensor rotary(Eager& eager, const Shared& shared, const Tensor& x);
 /// A mask as additive numbers for each layer, then the fused kernel. `by_head`: the query lies head by head in memory.
 Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v,
               bool by_head = false);
+/// x, some of which is dropped where the model does so.
+Tensor dropped(Eager& eager, bool dropout, const Tensor& x);
 /// transformers' NewGELUActivation: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), operator by operator.
 Tensor new_gelu(Eager& eager, const Tensor& x);
 

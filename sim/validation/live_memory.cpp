@@ -49,6 +49,11 @@ class Row {
     return found->second;
   }
 
+  [[noreturn]] void refuse(const char* column, const std::string& expected) const {
+    throw InputError(ExitCode::bad_input, fmt::format("{}: row {}, {} is '{}'; expected {}", table_.path, index_ + 1,
+                                                      column, text(column), expected));
+  }
+
   bool has(const char* column) const { return std::ranges::find(table_.header, column) != table_.header.end(); }
 
   // Columns that a table may leave out.
@@ -59,11 +64,6 @@ class Row {
   bool flag(const char* column) const { return one_of_or_first(column, {"False", "True"}) == 1; }
 
  private:
-  [[noreturn]] void refuse(const char* column, const std::string& expected) const {
-    throw InputError(ExitCode::bad_input, fmt::format("{}: row {}, {} is '{}'; expected {}", table_.path, index_ + 1,
-                                                      column, text(column), expected));
-  }
-
   const CsvTable& table_;
   std::size_t index_;
 };
@@ -89,6 +89,17 @@ torch::WrapOptions wrap_of(const Row& row) {
   return wrap;
 }
 
+void drop(const Row& row, torch::Model& model) {
+  using Family = torch::Decoder::Family;
+  auto* decoder = std::get_if<torch::Decoder>(&model);
+  if (decoder && (decoder->family == Family::gpt2 || decoder->family == Family::opt))
+    decoder->dropout = true;
+  else if (auto* t5 = std::get_if<torch::T5>(&model))
+    t5->dropout = true;
+  else
+    row.refuse("dropout", "0 for all but gpt2, opt and t5");
+}
+
 void read_optimizer(const Row& row, torch::TorchRun& run) {
   using torch::Update;
   constexpr Update updates[] = {Update::adamw, Update::sgd, Update::sgd_with_momentum};
@@ -109,6 +120,7 @@ torch::TorchRun live_memory_run(const CsvTable& table, std::size_t index) {
       .batch = {row.number("local_batch"), row.number("seq_len")},
       .wrap = wrap_of(row)};
   run.recompute = row.one_of("recompute", {"none", "full"}) == 1;
+  if (row.has("dropout") && row.text("dropout").find_first_not_of("0.") != std::string::npos) drop(row, run.model);
   read_optimizer(row, run);
   run.micro_batches = static_cast<int>(row.number_or(1, "micro_batches"));
   run.no_sync = row.flag("no_sync");
@@ -116,6 +128,7 @@ torch::TorchRun live_memory_run(const CsvTable& table, std::size_t index) {
   const bool fake = !row.flag("real");
   run.traits = {.in_place_sums = false,
                 .attention_mask = fake,
+                .fused_dropout = false,
                 .attention_like_query = fake,
                 .byte_dropout = false,
                 .norm_stats_f32 = false};
