@@ -8,6 +8,8 @@ struct T5 {
   std::int64_t width = 0, head_width = 0, ffn = 0, layers = 0, heads = 0, vocab = 0;  ///< layers of each stack
   bool gated = false;    ///< feed-forward of two projections, as Flan-T5
   bool dropout = false;  ///< with a probability above 0
+  /// Attention as transformers wrote it out before release 5: scores and weights in the compute type, softmax in f32.
+  bool written_out = false;
 
   std::int64_t attention_width() const { return heads * head_width; }
 };

@@ -33,16 +33,31 @@ Tensor layers_bias(Eager& eager, const T5Place& place, const Tensor& bias) {
   return eager.contiguous(causal);
 }
 
+Tensor written_out(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
+                   const Tensor& bias) {
+  const T5& m = place.model;
+  const std::int64_t seq = place.batch.seq, count = place.batch.rows * m.heads;
+  const auto matrices = [&](const Tensor& x) { return place.batch.rows > 1 ? eager.contiguous(x) : x; };
+  Tensor w = eager.bmm(matrices(q), matrices(k), {count, seq, seq, m.head_width});
+  w = eager.add(w, bias);
+  w = eager.to(w, DType::f32);
+  w = eager.softmax(w);
+  w = eager.to(w, q.type);
+  w = dropped(eager, m.dropout, w);
+  return eager.contiguous(eager.heads(eager.bmm(w, matrices(v), {count, seq, m.head_width, seq}), false));
+}
+
 Tensor unfused(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
                const Tensor& bias) {
   const T5& m = place.model;
+  if (m.written_out) return written_out(eager, place, q, k, v, bias);
   const MathAttention shape{place.batch.rows, m.heads, place.batch.seq, m.head_width, m.dropout};
   return eager.contiguous(eager.sdpa_math(q, k, v, bias, shape));
 }
 
 Tensor biased_attention(Eager& eager, const T5Place& place, const Tensor& q, const Tensor& k, const Tensor& v,
                         const Tensor& bias) {
-  const Tensor added = layers_bias(eager, place, bias);
+  const Tensor added = place.model.written_out ? bias : layers_bias(eager, place, bias);
   return unfused(eager, place, q, k, v, added);
 }
 
@@ -62,7 +77,7 @@ Tensor cross_attention(Eager& eager, const T5Place& place, Next& next, const Ten
                        Tensor& bias) {
   const std::int64_t rows = place.batch.tokens();
   const Tensor &wq = next(), &wk = next(), &wv = next(), &wo = next();
-  const bool fused = !place.model.dropout || eager.traits().fused_dropout;
+  const bool fused = !place.model.written_out && (!place.model.dropout || eager.traits().fused_dropout);
   const Tensor q = eager.heads(eager.linear(x, wq, {}, rows), !fused);
   const Tensor k = eager.heads(eager.linear(encoded, wk, {}, rows), !fused);
   const Tensor v = eager.heads(eager.linear(encoded, wv, {}, rows), !fused);

@@ -61,9 +61,18 @@ void read_release(const Config& config, TorchJob& job, Problems& problems) {
   job.software.records_collectives = release < Version{2, 7, 0};
 }
 
+/// T5 wrote its attention out, and drops as its own configuration says.
+void read_transformers4(TorchJob& job, Problems& problems) {
+  auto* model = std::get_if<T5>(&job.run.model);
+  if (!model) return problems.emplace_back("torch.modules = transformers4: modelled for T5 only; leave it out"), void();
+  model->written_out = model->dropout = true;
+}
+
 /// minGPT is a GPT whose modules are others than those of transformers; only it has dropout.
 void read_modules(const Config& config, TorchJob& job, Problems& problems) {
-  const bool mingpt = config.get<std::string>("torch.modules") == "mingpt";
+  const auto modules = config.get<std::string>("torch.modules");
+  const bool mingpt = modules == "mingpt";
+  if (modules == "transformers4") read_transformers4(job, problems);
   if (!mingpt && !config.is_default("model.dropout"))
     problems.push_back(refusal(config, "model.dropout", "dropout is modelled only with torch.modules = mingpt"));
   if (!mingpt) return;
@@ -256,8 +265,9 @@ void add_torch_keys(Config& config) {
   config.add("torch.compile", false, "pytorch-*: blocks are compiled, so that operators on elements are fused");
   config.add("torch.tf32", false, "pytorch-*: fp32 products on tensor cores");
   config.add("torch.release", "2.15", "pytorch-*: release of PyTorch, which decides what it allocates and recomputes");
-  config.add("torch.modules", "transformers", "pytorch-*: whose modules the model is made of",
-             {.choices = {"transformers", "mingpt"}});
+  config.add("torch.modules", "transformers",
+             "pytorch-*: whose modules the model is made of: transformers 5, or before 5 (T5), or minGPT",
+             {.choices = {"transformers", "transformers4", "mingpt"}});
   config.add("torch.keep_gradients", false, "pytorch-*: zero_grad(set_to_none=False)");
   config.add("torch.nccl", "2.28.3", "pytorch-*: release of NCCL");
   config.add("torch.alloc_conf", "", "pytorch-*: PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True");
