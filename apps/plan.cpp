@@ -154,7 +154,18 @@ plan::Plan plan_of(const plan::Settings& settings) {
   return plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
 }
 
+void expect_a_table_alone(const Config& config) {
+  for (const char* key : {"trace", "tokens"})
+    if (!config.get<std::string>(key).empty())
+      throw InputError(ExitCode::usage, fmt::format("--what-if and --{} are both set: the first prints a table and no "
+                                                    "more\n  leave one of them out",
+                                                    key));
+  if (config.get<bool>("explain"))
+    throw InputError(ExitCode::usage, "--what-if and --explain are both set\n  leave one of them out");
+}
+
 void print_what_if(const Config& config, int argc, char** argv) {
+  expect_a_table_alone(config);
   const auto asked = sim::planner::read_what_if(config, config.get<std::string>("what-if"));
   const auto predict_with = [&](const std::string& flag) {
     std::vector<const char*> arguments(argv, argv + argc);

@@ -42,6 +42,9 @@ FlopBasis flop_basis(const plan::Plan& plan) {
   double products = 0;
   for (const plan::Op& op : ops)
     if (op.kind == plan::OpKind::linear) products += real(op.sizes.cols * op.sizes.inner);
+  for (const plan::Op& op : ops)
+    if (op.kind == plan::OpKind::linear_input_grad || op.kind == plan::OpKind::linear_weight_grad)
+      basis.gradient_weights += real(op.sizes.cols * op.sizes.inner);
   basis.recomputes = products > 1.5 * basis.product_weights;
   return basis;
 }
@@ -69,11 +72,12 @@ double flops_per_token(const FlopBasis& b, FlopConvention convention) {
     case FlopConvention::llm_foundry:
       return 3 * (2 * b.parameters + 4 * b.attention_widths);
     case FlopConvention::products:
-      return 6 * b.product_weights + 12 * b.attention_widths;
+      return 2 * (b.product_weights + b.gradient_weights) + 12 * b.attention_widths;
     case FlopConvention::hardware:
       break;
   }
-  return flops_per_token(b, FlopConvention::products) * (b.recomputes ? 4.0 / 3 : 1);
+  const double again = 2 * b.product_weights + 4 * b.attention_widths;
+  return flops_per_token(b, FlopConvention::products) + (b.recomputes ? again : 0);
 }
 
 double megatron_flops(double sequences, double seq, double layers, double width, double vocabulary, bool recompute) {

@@ -11,6 +11,7 @@ struct FlopBasis {
   double parameters = 0;        ///< all, each once
   double input_tables = 0;      ///< of them, of the token table, if no product reads it too
   double product_weights = 0;   ///< Σ in·out of the matrix products, the head's among them
+  double gradient_weights = 0;  ///< the same of backward's products: twice as much where nothing is frozen
   double attention_widths = 0;  ///< Σ over attention layers of heads · head width · length that a token may attend to
   double tokens = 0;            ///< of the step
   bool recomputes = false;      ///< all of forward runs twice
@@ -27,8 +28,8 @@ enum class FlopConvention {
   torchtitan,  ///< 6·(N − input table, unless tied) + 12·Σ widths; Llama-3's count, not halved for the causal mask
   causal_half,  ///< the same with 6·Σ widths: each token attends to half of the length on average
   llm_foundry,  ///< 3·(2·N + 4·Σ widths): palm's number, by MosaicML's formula
-  products,     ///< 6·weights of products + 12·Σ widths: what matrix units do, no tables, norms or biases
-  hardware      ///< products with what is recomputed: 4/3 of it if all of forward is
+  products,     ///< 2·weights of all products + 12·Σ widths: what matrix units do, no tables, norms or biases
+  hardware      ///< products with what is recomputed: 2·weights + 4·Σ widths more if all of forward is
 };
 std::string_view name_of(FlopConvention convention);
 std::vector<FlopConvention> all_flop_conventions();

@@ -15,6 +15,7 @@
 namespace foreshard::sim::allocator {
 namespace {
 
+constexpr std::int64_t largest_bytes = std::int64_t{1} << 50;  ///< sums of sizes stay within 64 bits
 constexpr std::array<std::string_view, 7> kind_names{"allocate",    "free",    "record_stream", "sync",
                                                      "empty_cache", "outside", "phase"};
 
@@ -58,8 +59,10 @@ class Reader {
     const auto [end, error] = std::from_chars(seen.data(), seen.data() + seen.size(), value);
     const bool is_unit = column == "unit";
     if (error != std::errc{} || end != seen.data() + seen.size() || value < (is_unit ? -1 : 0) ||
-        (is_unit && value >= 1 << 23) || (column == "stream" && value > 1000))
-      refuse(column, seen, is_unit ? "a unit from 0, or -1" : "a whole number that is not negative");
+        (is_unit && value >= 1 << 23) || (column == "stream" && value > 1000) ||
+        (column == "bytes" && value > largest_bytes))
+      refuse(column, seen,
+             is_unit ? "a unit from 0, or -1" : "a whole number that is not negative, and of bytes at most 2^50");
     return value;
   }
   std::size_t named(const std::string& column, std::span<const std::string_view> names) const {

@@ -12,6 +12,7 @@ Block* CachingAllocator::grow_expandable(const Request& request) {
   Block* block = &room_for(request);
   if (!block->mapped && !map(*block, std::min(block->size, request.rounded))) return nullptr;
   while (block->size < request.rounded) {
+    if (block->after == nullptr) return nullptr;
     Block& beyond = *block->after;
     if (!map(beyond, std::min(request.rounded - block->size, beyond.size))) return nullptr;
     block = &beyond;  // has absorbed the one before

@@ -26,10 +26,14 @@ Config keys() {
   return config;
 }
 
+/// More than any device has; sums of sizes stay within 64 bits.
+constexpr Bytes largest = Bytes{1} << 50;
+
 Bytes size_of(const Config& config, const char* key) {
   const auto text = config.get<std::string>(key);
-  if (const auto bytes = parse_size(text)) return *bytes;
-  throw InputError(ExitCode::usage, fmt::format("--{}={} is not a size\n  expected: for example 80GiB", key, text));
+  if (const auto bytes = parse_size(text); bytes && *bytes <= largest) return *bytes;
+  throw InputError(ExitCode::usage,
+                   fmt::format("--{}={} is not a size of at most 1 PiB\n  expected: for example 80GiB", key, text));
 }
 
 nlohmann::json gauge_json(const Gauge& gauge) { return {{"current", gauge.current}, {"peak", gauge.peak}}; }
@@ -82,7 +86,7 @@ int replay_memory(int argc, const char* const* argv) {
   const auto timeline = coarsened(timeline_of(list, options), config.get<std::size_t>("samples"));
   const PeakReport report = explain_peak(list, options);
   if (config.get<bool>("json"))
-    fmt::print("{}\n", to_json(replay, timeline, report).dump(1));
+    fmt::print("{}\n", to_json(replay, timeline, report).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   else
     print_text(replay, timeline, report);
   return static_cast<int>(replay.failure() ? ExitCode::infeasible : ExitCode::done);

@@ -89,6 +89,13 @@ std::vector<MeasuredCollective> points_of(const Config& config, const Cluster& c
   return points;
 }
 
+void expect_no_input(const std::string& path, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(path, input, ignored))
+      refuse(fmt::format("--out={} is one of the measurements\n  give the fabric another name", path));
+}
+
 void write(const std::string& path, const std::string& text, bool force) {
   if (!force && std::filesystem::exists(path)) refuse(fmt::format("{} exists already\n  --force overwrites it", path));
   std::ofstream out(path);
@@ -107,6 +114,7 @@ int import_nccl(int argc, const char* const* argv) {
   if (where.empty())
     refuse("machine.cluster is not set: NCCL's own estimate depends on it\n  see sim/machines/clusters");
   if (out.empty()) refuse("--out is not set\n  expected: the fabric file to write");
+  expect_no_input(out, config.arguments());
   const Cluster cluster = read_cluster(where);
   const auto points = points_of(config, cluster);
   const bool across = layout_of(cluster, points[0].group).nodes > 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <regex>
 
 #include "base/text.hpp"
@@ -34,7 +35,7 @@ std::string_view untagged(std::string_view line) {
 std::optional<double> number_in(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc{} || end != word.data() + word.size()) return {};
+  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value)) return {};
   return value;
 }
 

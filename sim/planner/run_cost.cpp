@@ -36,15 +36,16 @@ std::optional<double> parse_tokens(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
-  if (error != std::errc() || !std::isfinite(number) || number <= 0 || rest.size() > 1) return std::nullopt;
+  if (error != std::errc() || !std::isfinite(number) || number <= 0 || number > 1e18 || rest.size() > 1)
+    return std::nullopt;
   if (rest.empty()) return number;
   const double factor = factor_of(rest.front());
-  return factor > 0 ? std::optional(number * factor) : std::nullopt;
+  return factor > 0 && number * factor <= 1e18 ? std::optional(number * factor) : std::nullopt;
 }
 
 void add_run_options(Config& config) {
   config.add("tokens", "", "say how long a run of so many tokens takes, such as 300B or 15T", {.unit = "tokens"});
-  config.add("gpu-hour-price", 0.0, "what a GPU costs for an hour, for --tokens", {.min = 0});
+  config.add("gpu-hour-price", 0.0, "what a GPU costs for an hour, for --tokens", {.min = 0, .max = 1e6});
 }
 
 RunLength read_run_length(const Config& config) {
@@ -57,7 +58,8 @@ RunLength read_run_length(const Config& config) {
   if (!tokens)
     throw InputError(
         ExitCode::usage,
-        fmt::format("--tokens: `{}` is no number of tokens\n  expected: such as 300B, 1.4T or 2e12", text));
+        fmt::format("--tokens: `{}` is no number of tokens\n  expected: such as 300B, 1.4T or 2e12, at most 1e18",
+                    text));
   return {*tokens, price};
 }
 

@@ -22,6 +22,10 @@ Cluster cluster_of(const Config& config) {
 }
 
 void refuse_plan_options(const Config& config) {
+  const bool explains = config.get<bool>("explain");
+  if (explains || !config.get<std::string>("what-if").empty())
+    throw InputError(ExitCode::usage, fmt::format("--{}: only for our own runtimes\n  PyTorch's have --explain-memory",
+                                                  explains ? "explain" : "what-if"));
   if (config.get<bool>("print-plan"))
     throw InputError(ExitCode::usage,
                      "--print-plan: PyTorch has no plan of ours; take --order for what it issues, or --trace");
@@ -31,6 +35,11 @@ void keep_trace(const Config& config, const std::string& command_line, const Tor
                 const TorchJob& job) {
   const auto path = config.get<std::string>("trace");
   if (path.empty()) return;
+  if (!prediction.out_of_memory.empty())
+    throw InputError(ExitCode::infeasible,
+                     fmt::format("--trace={}: the run does not fit its device, so there is no step to write\n  leave "
+                                 "--trace out to see what is missing",
+                                 path));
   const trace::RunInfo run{.run_id = "predicted", .command_line = command_line, .config_json = config.to_json().dump()};
   write_trace(path, run, prediction, job, config.get<bool>("force"));
 }

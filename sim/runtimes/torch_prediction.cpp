@@ -107,6 +107,7 @@ FlopBasis flop_basis(const TorchRun& run) {
     }
   const auto table = static_cast<double>(head_elements(run.model));
   basis.product_weights += table;
+  basis.gradient_weights = 2 * basis.product_weights;
   if (!is_tied(run.model)) basis.input_tables = table;
   return basis;
 }

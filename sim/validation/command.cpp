@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/config.hpp"
+#include "base/error.hpp"
 #include "base/run_main.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -24,7 +25,12 @@ Config keys() {
 
 void keep(const CsvTable& table, const std::string& folder) {
   if (folder.empty()) return;
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (!std::filesystem::is_directory(folder))
+    throw InputError(ExitCode::usage, fmt::format("--out={}: is no folder and cannot be made one ({})\n  expected: a "
+                                                  "folder, or a name in one that exists",
+                                                  folder, error ? error.message() : "it is a file"));
   write_csv((std::filesystem::path(folder) / std::filesystem::path(table.path).filename()).string(), table);
 }
 
@@ -39,6 +45,7 @@ int validate_command(int argc, const char* const* argv) {
   Validation validation;
   for (const std::string& path : config.arguments()) {
     CsvTable table = read_csv(path);
+    if (table.rows.empty()) throw InputError(ExitCode::bad_input, path + ": has a header line, and no rows under it");
     validate(table, profile, validation);
     keep(table, config.get<std::string>("out"));
   }

@@ -31,6 +31,15 @@ void expect_absent(const std::string& path) {
                                  path));
 }
 
+/// A device, pipe or folder would be replaced by a file of that name.
+void expect_no_other(const std::string& path) {
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    throw InputError(ExitCode::usage,
+                     fmt::format("the trace {} cannot be written: there is something of that name that "
+                                 "is not a file; give another name",
+                                 path));
+}
+
 void expect_folder(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
@@ -141,8 +150,10 @@ class Writer::File {
   File(std::string path, const RunInfo& run, const plan::Plan& plan, std::span<const RankInfo> ranks, bool force)
       : path_(std::move(path)), world_size_(run.world_size) {
     expect_folder(path_);
-    for (const std::string& file : {path_, first_part(path_), second_part(path_)})
+    for (const std::string& file : {path_, first_part(path_), second_part(path_)}) {
+      expect_no_other(file);
       if (!force) expect_absent(file);
+    }
     for (const plan::Op& op : plan.ops) facts_.push_back(facts_of(op));
     halves_.push_back(std::make_unique<Half>(first_part(path_), run, plan, ranks));
     halves_.push_back(std::make_unique<Half>(second_part(path_), run, plan, ranks));

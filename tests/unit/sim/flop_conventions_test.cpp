@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/gpt.hpp"
+#include "model/llama.hpp"
 #include "plan/build.hpp"
 
 namespace foreshard::sim {
@@ -13,6 +14,7 @@ namespace {
 constexpr FlopBasis llama3_8b{.parameters = 8'030'261'248,
                               .input_tables = 525'336'576,
                               .product_weights = 8'030'261'248.0 - 525'336'576 - 65 * 4096,
+                              .gradient_weights = 2 * (8'030'261'248.0 - 525'336'576 - 65 * 4096),
                               .attention_widths = 32.0 * 4096 * 8192,
                               .tokens = 1};
 
@@ -43,6 +45,22 @@ TEST(FlopConventions, Gpt2IsCountedAsNanoGptCounts) {
 }
 
 TEST(FlopConventions, ATiedTableIsNoInputTable) { EXPECT_EQ(flop_basis(gpt2()).input_tables, 0); }
+
+// With adapters of rank 8 on all projections and all else frozen, backward has no weight gradients but those of
+// adapters: a third of the products' FLOPs is not there.
+TEST(FlopConventions, FrozenWeightsHaveNoGradientProducts) {
+  model::LlamaConfig config{
+      .layers = 2, .width = 256, .heads = 4, .vocab_size = 512, .max_seq_len = 64, .ffn_width = 512};
+  const auto basis = [&] { return flop_basis(plan::build_plan(model::build_llama(config, {1, 64}), {}, {})); };
+  const FlopBasis full = basis();
+  EXPECT_DOUBLE_EQ(full.gradient_weights, 2 * full.product_weights);
+  config.lora = {.rank = 8, .targets = 0x7F};
+  const FlopBasis adapted = basis();
+  const double adapters = adapted.product_weights - full.product_weights;
+  EXPECT_GT(adapters, 0);
+  EXPECT_LE(adapted.gradient_weights, full.product_weights + 2 * adapters);
+  EXPECT_GE(adapted.gradient_weights, 0.7 * full.product_weights);
+}
 
 // DeepSpeed pull request 3362: with full recomputation hardware does four forwards, the model's FLOPs are three.
 TEST(FlopConventions, RecomputationIsHardwareWorkNotTheModels) {
