@@ -13,7 +13,7 @@ namespace {
 class GptBuilder : GraphBuilder {
  public:
   GptBuilder(const GptConfig& config, const BatchShape& shape, DType dtype)
-      : GraphBuilder(shape, dtype), c_(config), ffn_(config.ffn_width > 0 ? config.ffn_width : 4 * config.width) {}
+      : GraphBuilder(shape, dtype), c_(config), ffn_(config.inner_width()) {}
 
   Graph build() {
     token_table_ = parameter("wte.weight", {c_.vocab_size, c_.width}, {.stddev = 0.02});

@@ -17,6 +17,7 @@ struct GptConfig {
   bool tied_head = true;
   double dropout = 0;
   double norm_epsilon = 1e-5;
+  std::int64_t inner_width() const { return ffn_width > 0 ? ffn_width : 4 * width; }
 };
 
 /// Names that `gpt_preset` knows: gpt2, gpt2-medium, gpt2-large, gpt2-xl, byte-tiny, byte-small, byte-medium.

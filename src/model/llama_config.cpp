@@ -2,22 +2,17 @@
 
 #include <array>
 
-#include "base/error.hpp"
 #include "model/llama.hpp"
+#include "model/presets.hpp"
 #include "model/size_problems.hpp"
 
 namespace foreshard::model {
 namespace {
 
-struct Preset {
-  std::string_view name;
-  LlamaConfig config;
-};
-
 /// Sizes as in the configurations published with the weights of Llama 2 and 3 (Touvron et al. 2023, arXiv 2307.09288;
 /// Grattafiori et al. 2024, arXiv 2407.21783), Mistral 7B (Jiang et al. 2023, arXiv 2310.06825) and Qwen2.5 (Qwen Team
 /// 2024, arXiv 2412.15115). Mistral's attention window is not modelled. The byte models are ours.
-constexpr std::array<Preset, 13> presets = {{
+constexpr std::array<Preset<LlamaConfig>, 13> presets = {{
     {"llama2-7b", {}},
     {"llama2-13b", {.layers = 40, .width = 5120, .heads = 40, .ffn_width = 13824}},
     {"llama2-70b", {.layers = 80, .width = 8192, .heads = 64, .ffn_width = 28672, .kv_heads = 8}},
@@ -103,23 +98,15 @@ void check_heads(const LlamaConfig& c, std::vector<std::string>& found) {
 
 }  // namespace
 
-std::vector<std::string_view> llama_presets() {
-  std::vector<std::string_view> names;
-  for (const Preset& preset : presets) names.push_back(preset.name);
-  return names;
-}
+std::vector<std::string_view> llama_presets() { return names_of(presets); }
 
-LlamaConfig llama_preset(std::string_view name) {
-  for (const Preset& preset : presets)
-    if (preset.name == name) return preset.config;
-  throw ContractError(fmt::format("no Llama preset '{}'", name));
-}
+LlamaConfig llama_preset(std::string_view name) { return config_of(presets, name); }
 
 std::vector<std::string> problems(const LlamaConfig& c, const BatchShape& shape) {
   const Extents extents{c.layers, c.width, c.heads, c.vocab_size, c.max_seq_len};
   std::vector<std::string> found;
   check_extents(extents, shape, found);
-  if (c.ffn_width < 1) found.push_back(fmt::format("model.ffn_width is {}, expected at least 1", c.ffn_width));
+  check_positive("model.ffn_width", c.ffn_width, found);
   if (c.heads > 0 && c.width > 0) check_heads(c, found);
   if (c.lora.rank < 0 || c.lora.rank > c.width)
     found.push_back(fmt::format("model.lora_rank is {}, expected 0 to model.width = {}", c.lora.rank, c.width));

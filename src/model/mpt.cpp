@@ -6,17 +6,13 @@
 
 #include "base/error.hpp"
 #include "model/graph_builder.hpp"
+#include "model/presets.hpp"
 #include "model/size_problems.hpp"
 
 namespace foreshard::model {
 namespace {
 
 constexpr double stddev = 0.02;  // initializer_range of Hugging Face's configuration
-
-struct Preset {
-  std::string_view name;
-  MptConfig config;
-};
 
 /// As llm-foundry benchmarks MPT: with a table of positions and with biases (mosaicml/llm-foundry,
 /// scripts/train/yamls/pretrain and its table of throughputs).
@@ -30,7 +26,7 @@ constexpr MptConfig byte_level(std::int64_t layers, std::int64_t width) {
 }
 
 /// mpt-7b and mpt-30b are as published with their weights (MosaicML 2023); the byte models are ours.
-constexpr std::array<Preset, 13> presets = {{
+constexpr std::array<Preset<MptConfig>, 13> presets = {{
     {"mpt-7b", {.layers = 32, .width = 4096, .heads = 32, .vocab_size = 50432}},
     {"mpt-30b", {.layers = 48, .width = 7168, .heads = 64, .vocab_size = 50432, .max_seq_len = 8192}},
     {"mpt-125m", benchmarked(12, 768, 12)},
@@ -101,26 +97,16 @@ class MptBuilder : GraphBuilder {
 
 }  // namespace
 
-std::vector<std::string_view> mpt_presets() {
-  std::vector<std::string_view> names;
-  for (const Preset& preset : presets) names.push_back(preset.name);
-  return names;
-}
+std::vector<std::string_view> mpt_presets() { return names_of(presets); }
 
-MptConfig mpt_preset(std::string_view name) {
-  for (const Preset& preset : presets)
-    if (preset.name == name) return preset.config;
-  throw ContractError(fmt::format("no MPT preset '{}'", name));
-}
+MptConfig mpt_preset(std::string_view name) { return config_of(presets, name); }
 
 std::vector<std::string> problems(const MptConfig& c, const BatchShape& shape) {
   const Extents extents{c.layers, c.width, c.heads, c.vocab_size, c.max_seq_len};
   std::vector<std::string> found;
   check_extents(extents, shape, found);
-  if (c.ffn_width < 0)
-    found.push_back(fmt::format("model.ffn_width is {}, expected 0 (4 × width) or more", c.ffn_width));
+  const double ffn = check_inner_width(c.width, c.ffn_width, found);
   check_head_division(c.width, c.heads, found);
-  const double ffn = c.ffn_width > 0 ? static_cast<double>(c.ffn_width) : 4 * static_cast<double>(c.width);
   check_elements(extents, ffn, shape, found);
   return found;
 }

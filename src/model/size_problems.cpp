@@ -20,17 +20,23 @@ double about_elements(const Extents& c, double ffn, const BatchShape& shape) {
 
 }  // namespace
 
+void check_positive(std::string_view key, std::int64_t value, std::vector<std::string>& found) {
+  if (value < 1) found.push_back(fmt::format("{} is {}, expected at least 1", key, value));
+}
+
+double check_inner_width(std::int64_t width, std::int64_t ffn_width, std::vector<std::string>& found) {
+  if (ffn_width < 0) found.push_back(fmt::format("model.ffn_width is {}, expected 0 (4 × width) or more", ffn_width));
+  return ffn_width > 0 ? static_cast<double>(ffn_width) : 4 * static_cast<double>(width);
+}
+
 void check_extents(const Extents& c, const BatchShape& shape, std::vector<std::string>& found) {
-  const auto positive = [&](std::string_view key, std::int64_t value) {
-    if (value < 1) found.push_back(fmt::format("{} is {}, expected at least 1", key, value));
-  };
-  positive("model.layers", c.layers);
-  positive("model.width", c.width);
-  positive("model.heads", c.heads);
-  positive("model.vocab_size", c.vocab_size);
-  positive("model.max_seq_len", c.max_seq_len);
-  positive("train.seq_len", shape.seq);
-  positive("train.local_batch_size", shape.batch);
+  check_positive("model.layers", c.layers, found);
+  check_positive("model.width", c.width, found);
+  check_positive("model.heads", c.heads, found);
+  check_positive("model.vocab_size", c.vocab_size, found);
+  check_positive("model.max_seq_len", c.max_seq_len, found);
+  check_positive("train.seq_len", shape.seq, found);
+  check_positive("train.local_batch_size", shape.batch, found);
   if (shape.seq > c.max_seq_len)
     found.push_back(fmt::format("train.seq_len is {}, but the model has {} positions (model.max_seq_len)", shape.seq,
                                 c.max_seq_len));

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/batch_shape.hpp"
@@ -10,6 +11,13 @@ namespace foreshard::model {
 struct Extents {
   std::int64_t layers, width, heads, vocab_size, max_seq_len;
 };
+
+/// Adds a sentence where `value` is below 1.
+void check_positive(std::string_view key, std::int64_t value, std::vector<std::string>& found);
+
+/// Adds a sentence where `ffn_width` is negative. The width of a feed-forward layer that is 4 × width if not given; as
+/// a double, since sizes may be too large still.
+double check_inner_width(std::int64_t width, std::int64_t ffn_width, std::vector<std::string>& found);
 
 /// Adds a sentence for each extent below 1, and for sequences longer than the model's positions.
 void check_extents(const Extents& model, const BatchShape& shape, std::vector<std::string>& found);

@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.hpp"
+#include "model/presets.hpp"
 #include "model/size_problems.hpp"
 #include "model/t5.hpp"
 
 namespace foreshard::model {
 namespace {
 
-struct Preset {
-  std::string_view name;
-  T5Config config;
-};
-
 /// Sizes as in the configurations published with the weights (Raffel et al. 2019, table 14, and T5 1.1).
-constexpr std::array<Preset, 7> presets = {{
+constexpr std::array<Preset<T5Config>, 7> presets = {{
     {"t5-small", {}},
     {"t5-base", {.layers = 12, .width = 768, .heads = 12, .ffn_width = 3072}},
     {"t5-large", {.layers = 24, .width = 1024, .heads = 16, .ffn_width = 4096}},
@@ -40,30 +35,19 @@ constexpr std::array<Preset, 7> presets = {{
 
 }  // namespace
 
-std::vector<std::string_view> t5_presets() {
-  std::vector<std::string_view> names;
-  for (const Preset& preset : presets) names.push_back(preset.name);
-  return names;
-}
+std::vector<std::string_view> t5_presets() { return names_of(presets); }
 
-T5Config t5_preset(std::string_view name) {
-  for (const Preset& preset : presets)
-    if (preset.name == name) return preset.config;
-  throw ContractError(fmt::format("no T5 preset '{}'", name));
-}
+T5Config t5_preset(std::string_view name) { return config_of(presets, name); }
 
 std::vector<std::string> problems(const T5Config& c, const BatchShape& shape) {
   const Extents extents{std::max(c.layers, c.decoder_layers), c.width, c.heads, c.vocab_size,
                         std::max(c.max_seq_len, shape.seq)};
   std::vector<std::string> found;
   check_extents(extents, shape, found);
-  const auto positive = [&](std::string_view key, std::int64_t value) {
-    if (value < 1) found.push_back(fmt::format("{} is {}, expected at least 1", key, value));
-  };
-  positive("model.layers", c.layers);
-  positive("model.ffn_width", c.ffn_width);
-  positive("head_width", c.head_width);
-  positive("buckets", c.buckets);
+  check_positive("model.layers", c.layers, found);
+  check_positive("model.ffn_width", c.ffn_width, found);
+  check_positive("head_width", c.head_width, found);
+  check_positive("buckets", c.buckets, found);
   const double attention = static_cast<double>(c.heads) * static_cast<double>(c.head_width);
   check_elements(extents, 2 * (4 * static_cast<double>(c.ffn_width) + 8 * attention), shape, found);
   return found;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "model/graph_builder.hpp"
+#include "model/presets.hpp"
 #include "model/size_problems.hpp"
 
 namespace foreshard::model {
@@ -15,12 +16,7 @@ namespace {
 
 constexpr double stddev = 0.02;  // initializer_range of Hugging Face's configuration
 
-struct Preset {
-  std::string_view name;
-  VitConfig config;
-};
-
-constexpr std::array<Preset, 3> presets = {{
+constexpr std::array<Preset<VitConfig>, 3> presets = {{
     {"vit-b16", {}},
     {"vit-l16", {.layers = 24, .width = 1024, .heads = 16, .ffn_width = 4096}},
     {"vit-h14", {.layers = 32, .width = 1280, .heads = 16, .ffn_width = 5120, .patches = 256, .patch_values = 588}},
@@ -102,28 +98,17 @@ class VitBuilder : GraphBuilder {
 
 }  // namespace
 
-std::vector<std::string_view> vit_presets() {
-  std::vector<std::string_view> names;
-  for (const Preset& preset : presets) names.push_back(preset.name);
-  return names;
-}
+std::vector<std::string_view> vit_presets() { return names_of(presets); }
 
-VitConfig vit_preset(std::string_view name) {
-  for (const Preset& preset : presets)
-    if (preset.name == name) return preset.config;
-  throw ContractError(fmt::format("no ViT preset '{}'", name));
-}
+VitConfig vit_preset(std::string_view name) { return config_of(presets, name); }
 
 std::vector<std::string> problems(const VitConfig& c, const BatchShape& shape) {
   const Extents extents{c.layers, c.width, c.heads, std::max(c.classes, std::int64_t{1}), c.tokens()};
   std::vector<std::string> found;
   check_extents(extents, {shape.batch, 1}, found);
-  const auto positive = [&](std::string_view key, std::int64_t value) {
-    if (value < 1) found.push_back(fmt::format("{} is {}, expected at least 1", key, value));
-  };
-  positive("model.ffn_width", c.ffn_width);
-  positive("patches of an image", c.patches);
-  positive("values of a patch", c.patch_values);
+  check_positive("model.ffn_width", c.ffn_width, found);
+  check_positive("patches of an image", c.patches, found);
+  check_positive("values of a patch", c.patch_values, found);
   check_head_division(c.width, c.heads, found);
   check_elements(extents, static_cast<double>(c.ffn_width) + static_cast<double>(c.patch_values),
                  {shape.batch, c.tokens()}, found);
