@@ -37,7 +37,6 @@ struct Tensor {
   Edge edge;
   std::int64_t bytes() const { return elements * size_bytes(type); }
 };
-inline std::int64_t bytes(const Tensor& x) { return x.elements * size_bytes(x.type); }
 
 using Gradients = std::vector<Storage>;
 

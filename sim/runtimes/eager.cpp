@@ -28,22 +28,22 @@ std::function<Storage()> Eager::maker(const Tensor& x, std::int64_t moved) const
 Tensor Eager::add(const Tensor& a, const Tensor& b) {
   const bool broadcast = b.elements < a.elements;
   auto sum = maker(b);
-  gpu_.moves(2 * bytes(a) + bytes(b), OpKind::add);
+  gpu_.moves(2 * a.bytes() + b.bytes(), OpKind::add);
   return made(like(a), a.elements, a.type, {a.edge, b.edge},
-              [=, this, size = bytes(a)](const Gradients& g) -> Gradients {
+              [=, this, size = a.bytes()](const Gradients& g) -> Gradients {
                 if (broadcast) gpu_.moves(size, OpKind::add);
                 return {g[0], broadcast ? sum() : g[0]};
               });
 }
 
 Tensor Eager::shift(const Tensor& x) {
-  gpu_.moves(2 * bytes(x), OpKind::add);
+  gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, same);
 }
 
 Tensor Eager::scale(const Tensor& x) {
-  auto dx = maker(x, 2 * bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::add);
+  auto dx = maker(x, 2 * x.bytes());
+  gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
@@ -59,7 +59,7 @@ Tensor Eager::to(const Tensor& x, DType type) {
 Tensor Eager::embedding(const Storage& indices, const Tensor& table, std::int64_t elements) {
   const Saved kept = save(indices);
   const std::int64_t looked_up = elements * size_bytes(table.type);
-  auto d_table = maker(table, bytes(table) + 3 * looked_up);
+  auto d_table = maker(table, table.bytes() + 3 * looked_up);
   gpu_.moves(2 * looked_up, OpKind::embedding);
   return made(empty(elements, table.type), elements, table.type, {table.edge}, [=](const Gradients&) -> Gradients {
     const Storage rows = kept.get();
@@ -74,8 +74,8 @@ Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const std::optiona
   const DType stats = traits_.norm_stats_f32 ? DType::f32 : x.type;
   const std::int64_t rows = x.elements / gain.elements;
   const Saved mean = save(empty(rows, stats)), rstd = save(empty(rows, stats));
-  gpu_.moves(2 * bytes(x), OpKind::layer_norm);
-  auto dx = maker(x, 3 * bytes(x)), d_gain = maker(gain, 2 * bytes(x)),
+  gpu_.moves(2 * x.bytes(), OpKind::layer_norm);
+  auto dx = maker(x, 3 * x.bytes()), d_gain = maker(gain, 2 * x.bytes()),
        d_bias = bias ? maker(*bias) : [] { return Storage{}; };
   return made(y, x.elements, x.type, {x.edge, gain.edge, bias ? bias->edge : Edge{}},
               [=](const Gradients&) -> Gradients {
@@ -107,8 +107,8 @@ Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<
 
 Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
   const Saved kept_a = save(a.storage), kept_b = save(b.storage);
-  auto da = maker(a, 3 * bytes(a)), db = maker(b, 3 * bytes(a));
-  gpu_.moves(2 * bytes(a) + bytes(b), OpKind::add);
+  auto da = maker(a, 3 * a.bytes()), db = maker(b, 3 * a.bytes());
+  gpu_.moves(2 * a.bytes() + b.bytes(), OpKind::add);
   return made(like(a), a.elements, a.type, {a.edge, b.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_a.get(), kept_b.get()};
     return {da(), db()};
@@ -117,8 +117,8 @@ Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
 
 Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
   const Saved kept = save(other);
-  auto dx = maker(x, 2 * bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::add);
+  auto dx = maker(x, 2 * x.bytes());
+  gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage operand = kept.get();
     return {dx()};
@@ -127,8 +127,8 @@ Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
 
 Tensor Eager::multiply_broadcast(const Tensor& x, const Tensor& factor) {
   const Saved kept_x = save(x.storage), kept_factor = save(factor.storage);
-  auto full = maker(x, 3 * bytes(x)), dx = maker(x, 2 * bytes(x)), d_factor = maker(factor, bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::add);
+  auto full = maker(x, 3 * x.bytes()), dx = maker(x, 2 * x.bytes()), d_factor = maker(factor, x.bytes());
+  gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge, factor.edge}, [=](const Gradients&) -> Gradients {
     Storage d_full, d_x;
     {
@@ -140,15 +140,15 @@ Tensor Eager::multiply_broadcast(const Tensor& x, const Tensor& factor) {
 }
 
 Tensor Eager::rows_mean(const Tensor& x, std::int64_t rows) {
-  auto dx = maker(x, bytes(x));
-  gpu_.moves(bytes(x), OpKind::add);
+  auto dx = maker(x, x.bytes());
+  gpu_.moves(x.bytes(), OpKind::add);
   return made(empty(rows, x.type), rows, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
 Tensor Eager::pow(const Tensor& x) {
   const Saved kept = save(x.storage);
-  auto dx = maker(x, 3 * bytes(x)), powers = maker(x, 2 * bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::add);
+  auto dx = maker(x, 3 * x.bytes()), powers = maker(x, 2 * x.bytes());
+  gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage operand = kept.get(), lower_power = powers(), factor = powers();
     return {dx()};
@@ -158,8 +158,8 @@ Tensor Eager::pow(const Tensor& x) {
 Tensor Eager::rsqrt(const Tensor& x) {
   const Storage y = like(x);
   const Saved kept = save(y);
-  auto dx = maker(x, 3 * bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::add);
+  auto dx = maker(x, 3 * x.bytes());
+  gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get(), cube = dx(), factor = dx();
     return {dx()};
@@ -168,8 +168,8 @@ Tensor Eager::rsqrt(const Tensor& x) {
 
 Tensor Eager::saves_operand(const Tensor& x) {
   const Saved kept = save(x.storage);
-  auto dx = maker(x, 3 * bytes(x));
-  gpu_.moves(2 * bytes(x), OpKind::gelu);
+  auto dx = maker(x, 3 * x.bytes());
+  gpu_.moves(2 * x.bytes(), OpKind::gelu);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage operand = kept.get();
     return {dx()};
@@ -180,7 +180,7 @@ Tensor Eager::silu(const Tensor& x) { return saves_operand(x); }
 
 Tensor Eager::saves_result(const Storage& storage, const Tensor& x) {
   const Saved kept = save(storage);
-  auto dx = maker(x, 3 * bytes(x));
+  auto dx = maker(x, 3 * x.bytes());
   return made(storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get();
     return {dx()};
@@ -188,7 +188,7 @@ Tensor Eager::saves_result(const Storage& storage, const Tensor& x) {
 }
 
 Tensor Eager::tanh(const Tensor& x) {
-  gpu_.moves(2 * bytes(x), OpKind::gelu);
+  gpu_.moves(2 * x.bytes(), OpKind::gelu);
   return saves_result(like(x), x);
 }
 
@@ -210,13 +210,13 @@ Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Stor
 }
 
 Tensor Eager::heads(const Tensor& x, bool copies_gradient) {
-  auto copy = maker(x, 2 * bytes(x));
+  auto copy = maker(x, 2 * x.bytes());
   return made(x.storage, x.elements, x.type, {x.edge},
               [=](const Gradients& g) -> Gradients { return {copies_gradient ? copy() : g[0]}; });
 }
 
 Tensor Eager::slice(const Tensor& x, std::int64_t elements) {
-  auto dx = maker(x, 2 * bytes(x));
+  auto dx = maker(x, 2 * x.bytes());
   return made(x.storage, elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {dx()}; });
 }
 
@@ -227,14 +227,14 @@ Tensor Eager::rotate_half(const Tensor& x) {
 
 Tensor Eager::repeat_heads(const Tensor& x, std::int64_t times) {
   if (times == 1) return x;
-  auto sum = maker(x, (times + 1) * bytes(x));
-  gpu_.moves((times + 1) * bytes(x), OpKind::add);
+  auto sum = maker(x, (times + 1) * x.bytes());
+  gpu_.moves((times + 1) * x.bytes(), OpKind::add);
   return made(empty(times * x.elements, x.type), times * x.elements, x.type, {x.edge},
               [=](const Gradients&) -> Gradients { return {sum()}; });
 }
 
 std::vector<Tensor> Eager::split(const Tensor& x, const std::vector<std::int64_t>& elements) {
-  auto concatenated = maker(x, 2 * bytes(x));
+  auto concatenated = maker(x, 2 * x.bytes());
   const Tensor whole =
       made(x.storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients { return {concatenated()}; });
   std::vector<Tensor> parts(elements.size(), whole);
@@ -243,8 +243,8 @@ std::vector<Tensor> Eager::split(const Tensor& x, const std::vector<std::int64_t
 }
 
 Tensor Eager::cross_entropy(const Tensor& logits, const Storage& targets) {
-  auto d_logs = maker(logits, bytes(logits));
-  gpu_.moves(3 * bytes(logits), OpKind::cross_entropy);
+  auto d_logs = maker(logits, logits.bytes());
+  gpu_.moves(3 * logits.bytes(), OpKind::cross_entropy);
   const Storage log_softmax = like(logits);
   const Tensor logs = saves_result(log_softmax, logits);
   const Saved kept_logs = save(log_softmax), kept_targets = save(targets), weight = save(empty(1, logits.type));

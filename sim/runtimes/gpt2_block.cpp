@@ -32,21 +32,13 @@ Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const 
   return y;
 }
 
-Tensor feed_forward(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
-  Tensor h = linear(eager, p, 8, shared, x);
-  h = new_gelu(eager, h);
-  h = linear(eager, p, 10, shared, h);
-  h = dropped(eager, shared.decoder.dropout, h);
-  return h;
-}
-
 Tensor run(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
   Tensor h = layer_norm(eager, p, 0, x);
   const Tensor attended = attention(eager, p, shared, h);
   h = eager.add(attended, x);
   const Tensor residual = h;
   h = layer_norm(eager, p, 6, h);
-  const Tensor fed = feed_forward(eager, p, shared, h);
+  const Tensor fed = gpt2_feed_forward(eager, p, shared, h);
   h = eager.add(residual, fed);
   return h;
 }
@@ -54,6 +46,14 @@ Tensor run(Eager& eager, const Parameters& p, const Shared& shared, const Tensor
 Tensor final_norm(Eager& eager, const Parameters& p, const Tensor& x) { return layer_norm(eager, p, 2, x); }
 
 }  // namespace
+
+Tensor gpt2_feed_forward(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
+  Tensor h = linear(eager, p, 8, shared, x);
+  h = new_gelu(eager, h);
+  h = linear(eager, p, 10, shared, h);
+  h = dropped(eager, shared.decoder.dropout, h);
+  return h;
+}
 
 const Architecture gpt2_architecture{true, root, block, share_nothing, embed, run, final_norm};
 

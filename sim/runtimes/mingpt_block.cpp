@@ -5,14 +5,6 @@
 namespace foreshard::sim::torch {
 namespace {
 
-Tensor dropped(Eager& eager, const Shared& shared, const Tensor& x) {
-  return shared.decoder.drops ? eager.dropout(x) : x;
-}
-
-Tensor embed(Eager& eager, const Parameters& p, Shared& shared, const Storage& tokens, std::vector<Tensor>& scope) {
-  return dropped(eager, shared, gpt2_architecture.embed(eager, p, shared, tokens, scope));
-}
-
 /// A part of the projection as matrices of heads: of one sequence as they lie, of several as copies.
 Tensor matrices(Eager& eager, const Shared& shared, const Tensor& x) {
   const Tensor heads = eager.heads(x, true);
@@ -37,19 +29,12 @@ Tensor attention(Eager& eager, const Parameters& p, const Shared& shared, const 
   const std::int64_t part = x.elements;
   const Tensor joint = linear(eager, p, 2, shared, x);
   const std::vector<Tensor> qkv = eager.split(joint, {part, part, part});
-  const Tensor w = dropped(eager, shared, weights(eager, shared, qkv[0], qkv[1]));
+  const Tensor w = dropped(eager, shared.decoder.dropout, weights(eager, shared, qkv[0], qkv[1]));
   const Matrices scores = scores_shape(shared);
   Tensor y = eager.bmm(w, matrices(eager, shared, qkv[2]), {scores.batch, scores.m, scores.k, scores.n});
   y = eager.contiguous(y);
   y = linear(eager, p, 4, shared, y);
-  return dropped(eager, shared, y);
-}
-
-Tensor feed_forward(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
-  Tensor h = linear(eager, p, 8, shared, x);
-  h = new_gelu(eager, h);
-  h = linear(eager, p, 10, shared, h);
-  return dropped(eager, shared, h);
+  return dropped(eager, shared.decoder.dropout, y);
 }
 
 Tensor run(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x) {
@@ -58,10 +43,13 @@ Tensor run(Eager& eager, const Parameters& p, const Shared& shared, const Tensor
   h = eager.add(x, h);
   const Tensor residual = h;
   h = layer_norm(eager, p, 6, h);
-  h = feed_forward(eager, p, shared, h);
+  h = gpt2_feed_forward(eager, p, shared, h);
   return eager.add(residual, h);
 }
 
+Tensor embed(Eager& eager, const Parameters& p, Shared& shared, const Storage& tokens, std::vector<Tensor>& scope) {
+  return gpt2_architecture.embed(eager, p, shared, tokens, scope);
+}
 Shapes root(const Decoder& d) { return gpt2_architecture.root(d); }
 Shapes block(const Decoder& d) { return gpt2_architecture.block(d); }
 Tensor final_norm(Eager& eager, const Parameters& p, const Tensor& x) {

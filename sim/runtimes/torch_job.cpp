@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "sim/runtimes/torch_model.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -68,21 +68,17 @@ void read_transformers4(TorchJob& job, Problems& problems) {
   model->written_out = model->dropout = true;
 }
 
-/// minGPT is a GPT whose modules are others than those of transformers; only it has dropout.
+/// minGPT is a GPT whose modules are others than those of transformers.
 void read_modules(const Config& config, TorchJob& job, Problems& problems) {
   const auto modules = config.get<std::string>("torch.modules");
-  const bool mingpt = modules == "mingpt";
   if (modules == "transformers4") read_transformers4(job, problems);
-  if (!mingpt && !config.is_default("model.dropout"))
-    problems.push_back(refusal(config, "model.dropout", "dropout is modelled only with torch.modules = mingpt"));
-  if (!mingpt) return;
+  if (modules != "mingpt") return;
   auto* model = std::get_if<Decoder>(&job.run.model);
   if (!model || model->family != Decoder::Family::gpt2) {
     problems.emplace_back("torch.modules = mingpt: expected a model of GPT's family; leave it out");
     return;
   }
   model->family = Decoder::Family::mingpt;
-  model->drops = config.get<double>("model.dropout") > 0;
 }
 
 cost::AttentionKernel attention_of(const std::string& name) {
@@ -173,88 +169,6 @@ double parameters_of(const UnitShapes& units) {
   return all;
 }
 
-Decoder of(const model::GptConfig& m, Problems&) {
-  return {.family = Decoder::Family::gpt2,
-          .width = m.width,
-          .ffn = m.ffn_width > 0 ? m.ffn_width : 4 * m.width,
-          .layers = m.layers,
-          .heads = m.heads,
-          .kv_heads = m.heads,
-          .vocab = m.vocab_size,
-          .positions = m.max_seq_len,
-          .tied = m.tied_head};
-}
-
-Decoder of(const model::LlamaConfig& m, Problems& problems) {
-  if (m.lora.rank > 0) problems.emplace_back("model.lora_rank is set: LoRA is not modelled for PyTorch");
-  return {.family = Decoder::Family::llama,
-          .width = m.width,
-          .ffn = m.ffn_width,
-          .layers = m.layers,
-          .heads = m.heads,
-          .kv_heads = m.key_heads(),
-          .vocab = m.vocab_size,
-          .tied = m.tied_head,
-          .qkv_bias = m.qkv_bias,
-          .given_head_width = m.width_of_head(),
-          .out_bias = m.output_bias,
-          .ffn_bias = m.ffn_bias};
-}
-
-/// transformers' own MPT has ALiBi and no biases, whatever its configuration says.
-Decoder of(const model::MptConfig& m, Problems& problems) {
-  if (m.biases || m.learned_positions || m.alibi_bias_max <= 0 || m.inner_width() != 4 * m.width || !m.tied_head)
-    problems.emplace_back(
-        "MPT with biases, a table of positions, another feed-forward width or a head of its own is not modelled for "
-        "PyTorch");
-  return {.family = Decoder::Family::mpt,
-          .width = m.width,
-          .ffn = m.inner_width(),
-          .layers = m.layers,
-          .heads = m.heads,
-          .kv_heads = m.heads,
-          .vocab = m.vocab_size,
-          .positions = m.max_seq_len,
-          .tied = m.tied_head};
-}
-
-T5 of(const model::T5Config& m, Problems& problems) {
-  using FeedForward = model::T5Config::FeedForward;
-  if (m.layers_of_decoder() != m.layers || !m.tied_head || m.buckets != 32 || m.feed_forward == FeedForward::gated_silu)
-    problems.emplace_back(
-        "T5 is modelled for PyTorch with as many blocks in both stacks, a tied head, 32 buckets, and relu or "
-        "gated-gelu");
-  return {.width = m.width,
-          .head_width = m.head_width,
-          .ffn = m.ffn_width,
-          .layers = m.layers,
-          .heads = m.heads,
-          .vocab = m.vocab_size,
-          .gated = m.feed_forward != FeedForward::relu};
-}
-
-/// Square images and patches of three colours.
-Vit of(const model::VitConfig& m, Problems& problems) {
-  const auto root = [](std::int64_t square) { return std::llround(std::sqrt(static_cast<double>(square))); };
-  const std::int64_t side = root(m.patches), patch = root(m.patch_values / 3);
-  if (side * side != m.patches || 3 * patch * patch != m.patch_values || !m.qkv_bias || m.classes < 1 || !m.exact_gelu)
-    problems.emplace_back(
-        "ViT is modelled for PyTorch with square patches of three channels in square images, biases, exact gelu, a "
-        "head");
-  return {.width = m.width,
-          .ffn = m.ffn_width,
-          .layers = m.layers,
-          .heads = m.heads,
-          .image = side * patch,
-          .patch = patch,
-          .labels = m.classes};
-}
-
-Decoder of(const model::ProfileConfig&, Problems& problems) {
-  problems.emplace_back("a model by its profile has no operators that PyTorch could run");
-  return {};
-}
-
 }  // namespace
 
 void add_torch_keys(Config& config) {
@@ -273,10 +187,6 @@ void add_torch_keys(Config& config) {
   config.add("torch.alloc_conf", "", "pytorch-*: PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True");
   config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
              {.unit = "s", .min = 0});
-}
-
-Model eager_model_of(const model::Config& model, Problems& problems) {
-  return std::visit([&](const auto& family) -> Model { return of(family, problems); }, model);
 }
 
 TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {

@@ -21,9 +21,6 @@ struct TorchJob {
 /// Declares torch.*: what PyTorch has that our runtimes have not.
 void add_torch_keys(Config& config);
 
-/// The model of Hugging Face transformers that a model of ours is. Appends to `problems` what it cannot have.
-Model eager_model_of(const model::Config& model, std::vector<std::string>& problems);
-
 /// The run that the plan's keys and torch.* describe, by `runtime.profile` = pytorch-fsdp1 or pytorch-fsdp2. Throws one
 /// InputError(usage) that names every key which asks for what PyTorch's FSDP has not, or what is not modelled.
 TorchJob read_torch_job(const Config& config, const plan::Settings& settings);

@@ -14,9 +14,8 @@ struct Decoder {
   std::int64_t given_head_width = 0;        ///< 0: the width over the heads
   bool head_norms = false;                  ///< of the llama family: norms of queries and keys, as Qwen3
   bool out_bias = false, ffn_bias = false;  ///< of the llama family
-  bool drops = false;                       ///< of mingpt: with dropout
   std::int64_t rotary_width = 0;            ///< part of a head that is rotated (gpt_neox, phi)
-  bool dropout = false;                     ///< with a probability above 0 (gpt2, opt)
+  bool dropout = false;                     ///< with a probability above 0 (gpt2, mingpt, opt)
 
   std::int64_t head_width() const { return given_head_width ? given_head_width : width / heads; }
   std::int64_t attention_width() const { return heads * head_width(); }

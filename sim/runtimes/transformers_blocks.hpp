@@ -56,6 +56,8 @@ Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor&
               bool by_head = false);
 /// x, some of which is dropped where the model does so.
 Tensor dropped(Eager& eager, bool dropout, const Tensor& x);
+/// gpt2's, of parameters 8 to 11 of its block.
+Tensor gpt2_feed_forward(Eager& eager, const Parameters& p, const Shared& shared, const Tensor& x);
 /// transformers' NewGELUActivation: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), operator by operator.
 Tensor new_gelu(Eager& eager, const Tensor& x);
 

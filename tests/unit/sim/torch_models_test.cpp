@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/runtimes/torch_job.hpp"
+#include "sim/runtimes/torch_model.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -25,6 +25,13 @@ TEST(TorchModels, HaveTheParametersOfTheGraph) {
     EXPECT_EQ(parameters_of(eager), model::build(config, {1, 1}).parameter_count()) << name;
   }
   EXPECT_GE(modelled, 28) << "all but MPT with biases and T5 1.1";
+}
+
+TEST(TorchModels, DropoutIsThatOfTheConfiguration) {
+  std::vector<std::string> problems;
+  EXPECT_FALSE(std::get<Decoder>(eager_model_of(model::GptConfig{}, problems)).dropout);
+  EXPECT_TRUE(std::get<Decoder>(eager_model_of(model::GptConfig{.dropout = 0.1}, problems)).dropout);
+  EXPECT_TRUE(problems.empty());
 }
 
 TEST(TorchModels, WhatTransformersHasNotIsRefused) {

@@ -25,7 +25,7 @@ TorchJob gpt_175b(int gpus, int batch, bool prefetch) {
                       .vocab = 50000,
                       .positions = 2048,
                       .tied = false,
-                      .drops = true};
+                      .dropout = true};
   run.wrap.world = gpus, run.wrap.reduce = DType::bf16;
   run.wrap.backward_prefetch = prefetch ? BackwardPrefetch::pre : BackwardPrefetch::none;
   run.traits.early_stop = false, run.traits.early_fsdp1 = true;
