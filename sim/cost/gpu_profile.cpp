@@ -51,6 +51,7 @@ GpuProfile profile_of(const Json& json) {
   profile.attention_backward_part = quantity(json.at("attention_backward_part"));
   const Json& memory = json.at("memory");
   profile.hbm_part = quantity(memory.at("hbm_part"));
+  profile.compiled_traffic = quantity(memory.at("compiled_traffic"));
   profile.l2_speedup = quantity(memory.at("l2_speedup"));
   profile.memory_start_s = quantity(memory.at("start_s"));
   profile.hidden_start_s = quantity(memory.at("hidden_start_s"));
@@ -58,6 +59,7 @@ GpuProfile profile_of(const Json& json) {
   profile.eager_issue_s = quantity(host.at("eager"));
   profile.compiled_issue_s = quantity(host.at("compiled"));
   profile.graph_issue_s = quantity(host.at("graph"));
+  profile.collective_issue_s = quantity(host.at("collective"));
   profile.jitter_sigma = quantity(json.at("jitter_sigma"));
   return profile;
 }

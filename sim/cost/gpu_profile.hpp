@@ -53,7 +53,9 @@ struct GpuProfile {
   std::vector<AttentionRate> attention;
   Quantity bytes_per_score, bytes_per_score_causal, attention_backward_part;
   Quantity hbm_part, l2_speedup, memory_start_s, hidden_start_s;
+  Quantity compiled_traffic;  ///< of what eager operators on elements move, the part that compiled ones do
   Quantity eager_issue_s, compiled_issue_s, graph_issue_s;  ///< host time of an operator
+  Quantity collective_issue_s;                              ///< the same of a collective
   Quantity jitter_sigma;                                    ///< of a rank's compute time, relative
 };
 

@@ -184,6 +184,7 @@ def main():
         "attention_backward_part": quantity(BACKWARD_PART, "assumed: backward reaches 0.80 to 0.85 of the rate of forward"),
         "memory": {
             "hbm_part": quantity(HBM_PART, "published: fused kernels reach 85 to 91 % of DRAM bandwidth"),
+            "compiled_traffic": quantity(0.3, "assumed: of eager operators on elements, what compiled ones move; in closed form 0.63 of fused operators' traffic against 2.0 to 2.4"),
             "l2_speedup": quantity(2.5, "assumed: operands that lie in L2 are read two to three times as fast"),
             "start_s": quantity(2e-6, "assumed: a queued kernel starts and ends in 2 to 4 us"),
             "hidden_start_s": quantity(3e-6, "assumed: of an isolated kernel's start, in a full queue"),
@@ -192,6 +193,7 @@ def main():
             "eager": quantity(10e-6, "published: 5 to 25 us of host time per eager operator (jiahuanglin.xyz, lesson 18)"),
             "compiled": quantity(4e-6, "assumed: back-end and launch alone, of the same source"),
             "graph": quantity(1e-6, "assumed: replay of a captured graph"),
+            "collective": quantity(5e-5, "assumed: Python around a collective, checks of the process group, launch; traces show 30 to 100 us"),
         },
         "jitter_sigma": quantity(0.015, "assumed: 1 to 2 % between the ranks of a job; OSDI'25 (arXiv 2505.05713) has a 90th percentile of 1.06 over whole jobs"),
     }

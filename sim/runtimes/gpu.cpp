@@ -5,12 +5,6 @@
 namespace foreshard::sim::torch {
 namespace {
 
-/// What torch.compile leaves of the traffic of operators on elements: results that only the next operator reads stay
-/// in registers.
-constexpr double compiled_traffic = 0.3;  // sim/profiles: 0.63 of the fused count against 2.0 to 2.4 eager, fitted
-/// Host time of a collective: Python around it, checks of the process group, launch.
-constexpr double collective_issue_s = 5e-5;  // assumed; a profile of one shows 30 to 100 us
-
 Nanoseconds nanoseconds(double seconds) { return std::max<Nanoseconds>(1, std::llround(seconds * 1e9)); }
 double seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
 
@@ -21,6 +15,8 @@ double waves(std::int64_t blocks, int sms) { return static_cast<double>((blocks 
 Gpu::Gpu(GpuKernels& kernels, const Software& software) : kernels_(&kernels), software_(software) {
   const cost::GpuProfile& profile = cost::gpu_profile();
   issue_s_ = (software.compiled ? profile.compiled_issue_s : profile.eager_issue_s).value;
+  collective_issue_s_ = profile.collective_issue_s.value;
+  if (software.compiled) traffic_ = profile.compiled_traffic.value;
 }
 
 void Gpu::product(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, DType type, model::OpKind kind) {
@@ -38,7 +34,7 @@ void Gpu::attention(const cost::Attention& attention, bool backward) {
 void Gpu::moves(std::int64_t bytes, model::OpKind kind) {
   if (!kernels_) return;
   Kernel kernel = kernels_->moves(static_cast<double>(bytes));
-  if (software_.compiled) kernel.seconds *= compiled_traffic, kernel.memory_s *= compiled_traffic;
+  kernel.seconds *= traffic_, kernel.memory_s *= traffic_;
   run(kernel, static_cast<double>(bytes), kind);
 }
 
@@ -89,7 +85,7 @@ Nanoseconds Gpu::duration(const Kernel& kernel, Nanoseconds start) {
 
 void Gpu::collective(Communicator communicator, model::OpKind kind, std::int64_t bytes, std::size_t unit) {
   if (!kernels_) return;
-  issue(collective_issue_s);
+  issue(collective_issue_s_);
   const Transfer& transfer = kernels_->collective(kind, static_cast<double>(bytes));
   const Span span = time_.run(current_, communicator, nanoseconds(transfer.seconds));
   loads_.push_back({{span.start - step_start_, span.end - step_start_}, transfer.memory_part, transfer.sms});

@@ -105,7 +105,8 @@ class Gpu {
 
   GpuKernels* kernels_ = nullptr;
   Software software_;
-  double issue_s_ = 0;
+  double issue_s_ = 0, collective_issue_s_ = 0;
+  double traffic_ = 1;  ///< of operators on elements, over the eager ones'
   Timeline time_;
   Stream current_ = Stream::compute;
   std::uint32_t unit_ = 0;
