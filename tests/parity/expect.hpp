@@ -1,6 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <string>
 
 #include "local_run.hpp"
@@ -23,6 +24,16 @@ inline void expect_same_bits(const Outcome& a, const Outcome& b, const std::stri
   EXPECT_EQ(a.grad_norms, b.grad_norms) << what;
   EXPECT_EQ(a.first_gradients, b.first_gradients) << what;
   EXPECT_EQ(a.weights, b.weights) << what;
+}
+
+/// At the end of each step, ranks have touched as many bytes of their arena as the plan has.
+inline void expect_the_planned_arena(RunSetup setup) {
+  std::mutex mutex;
+  setup.after_step = [&](const StepEnd& end) {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(end.rank.arena().high_water_bytes(), end.rank.plan().arena_bytes) << "step " << end.step;
+  };
+  run(setup);
 }
 
 }  // namespace foreshard::parity

@@ -2,8 +2,6 @@
 // the plan says.
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "delays.hpp"
 #include "expect.hpp"
 
@@ -139,12 +137,7 @@ TEST(LlamaParity, TheArenaIsWhatThePlanSays) {
   for (const bool recompute : {false, true}) {
     RunSetup setup = in_float({1, 1, 2}, 2);
     if (recompute) setup.settings.schedule.recompute.mode = Mode::full;
-    std::mutex mutex;
-    setup.after_step = [&](const StepEnd& end) {
-      const std::lock_guard lock(mutex);
-      EXPECT_EQ(end.rank.arena().high_water_bytes(), end.rank.plan().arena_bytes) << "step " << end.step;
-    };
-    run(setup);
+    expect_the_planned_arena(setup);
   }
 }
 

@@ -10,10 +10,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
 
-#include "local_run.hpp"
+#include "expect.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -166,15 +165,7 @@ TEST(Memory, DoesNotGrowWithTheSteps) {
   EXPECT_GT(growth(leaking), slack_bytes) << "the test would not see a leak";
 }
 
-TEST(Memory, OfTheArenaIsWhatThePlanSaysFromTheFirstStepOn) {
-  RunSetup setup = setup_of(full_shard(2), 6);
-  std::mutex mutex;
-  setup.after_step = [&](const StepEnd& end) {
-    const std::lock_guard lock(mutex);
-    EXPECT_EQ(end.rank.arena().high_water_bytes(), end.rank.plan().arena_bytes) << "step " << end.step;
-  };
-  run(setup);
-}
+TEST(Memory, OfTheArenaIsWhatThePlanSaysFromTheFirstStepOn) { expect_the_planned_arena(setup_of(full_shard(2), 6)); }
 
 }  // namespace
 }  // namespace foreshard::parity
