@@ -23,8 +23,6 @@ std::string line(const std::string& name, const Errors& e) {
   return fmt::format("{:<58.58} {:>5} {:>8.1f} {:>8.1f} {:>8.1f}\n", name, e.rows, e.mape_pct, e.bias_pct, e.p90_pct);
 }
 
-}  // namespace
-
 void add_live(const LiveMemory& live, nlohmann::json& json) {
   const Errors errors = errors_of(live.peaks);
   json.update({{"live_rows_used", errors.rows},
@@ -42,21 +40,25 @@ struct Score {
   std::size_t rows;
 };
 
+/// Of what there are rows for.
 std::vector<Score> scores_of(const Validation& v) {
   const Errors all = errors_of(v.throughput), large = errors_of(above(v.throughput, 256));
   const Errors ratios = errors_of(scaling_ratios(v.throughput)), scaled = errors_of(with_one_scale(v.throughput));
   const Errors memory = errors_of(v.memory);
   const FitVerdicts& fits = v.verdicts;
-  return {{"throughput_mape_pct", "throughput, mean error", 2.5, all.mape_pct, all.rows},
-          {"throughput_p90_pct", "throughput, nine of ten within", 6, all.p90_pct, all.rows},
-          {"large_mape_pct", "throughput above 256 GPUs, mean error", 7, large.mape_pct, large.rows},
-          {"scaling_mape_pct", "time with n GPUs over time with 8, mean error", 2, ratios.mape_pct, ratios.rows},
-          {"scaling_p90_pct", "time with n GPUs over time with 8, nine of ten within", 5, ratios.p90_pct, ratios.rows},
-          {"scaled_mape_pct", "throughput after one scale a source and GPU, mean error", 5, scaled.mape_pct, all.rows},
-          {"memory_mape_pct", "peak memory, mean error", 4, memory.mape_pct, memory.rows},
-          {"false_fit_pct", "said to fit, of runs that ran out of memory", 0, 100 * fits.false_fit_rate(),
-           fits.not_fitting},
-          {"wasted_headroom_pct", "said not to fit, of runs that ran", 5, 100 * fits.wasted_rate(), fits.fitting}};
+  std::vector<Score> scores{
+      {"throughput_mape_pct", "throughput, mean error", 2.5, all.mape_pct, all.rows},
+      {"throughput_p90_pct", "throughput, nine of ten within", 6, all.p90_pct, all.rows},
+      {"large_mape_pct", "throughput above 256 GPUs, mean error", 7, large.mape_pct, large.rows},
+      {"scaling_mape_pct", "time with n GPUs over time with 8, mean error", 2, ratios.mape_pct, ratios.rows},
+      {"scaling_p90_pct", "time with n GPUs over time with 8, nine of ten within", 5, ratios.p90_pct, ratios.rows},
+      {"scaled_mape_pct", "throughput after one scale a source and GPU, mean error", 5, scaled.mape_pct, all.rows},
+      {"memory_mape_pct", "peak memory, mean error", 4, memory.mape_pct, memory.rows},
+      {"false_fit_pct", "said to fit, of runs that ran out of memory", 0, 100 * fits.false_fit_rate(),
+       fits.not_fitting},
+      {"wasted_headroom_pct", "said not to fit, of runs that ran", 5, 100 * fits.wasted_rate(), fits.fitting}};
+  std::erase_if(scores, [](const Score& score) { return score.rows == 0; });
+  return scores;
 }
 
 nlohmann::json to_json(const std::vector<Score>& scores) {
@@ -66,14 +68,25 @@ nlohmann::json to_json(const std::vector<Score>& scores) {
 }
 
 std::string scores_text(const Validation& v) {
+  const std::vector<Score> scores = scores_of(v);
+  if (scores.empty()) return "";
   std::string text = fmt::format("{:<58} {:>5} {:>8} {:>8}\n", "scores, %", "rows", "asked", "reached");
-  for (const Score& s : scores_of(v))
+  for (const Score& s : scores)
     text += fmt::format("{:<58} {:>5} {:>8.1f} {:>8.1f}\n", s.what, s.rows, s.asked, s.reached);
   return text + fmt::format(
                     "{} rows read, {} with throughput used; {:.0f} % of them within their error bars; {} "
                     "constants fitted\n\n",
                     v.rows, v.throughput.size(), 100 * coverage(v.throughput), v.fitted_constants);
 }
+
+std::string errors_text(const std::string& title, const std::vector<Pair>& pairs) {
+  if (pairs.empty()) return "";
+  std::string text = fmt::format("{:<58} {:>5} {:>8} {:>8} {:>8}\n", title, "rows", "MAPE", "bias", "p90");
+  for (const auto& [source, errors] : errors_by_source(pairs)) text += line(source, errors);
+  return text + line("all", errors_of(pairs)) + "\n";
+}
+
+}  // namespace
 
 nlohmann::json to_json(const Validation& validation) {
   nlohmann::json json = to_json(errors_of(validation.throughput), errors_of(validation.memory));
@@ -93,12 +106,6 @@ nlohmann::json to_json(const Validation& validation) {
   return json;
 }
 
-std::string errors_text(const std::string& title, const std::vector<Pair>& pairs) {
-  std::string text = fmt::format("{:<58} {:>5} {:>8} {:>8} {:>8}\n", title, "rows", "MAPE", "bias", "p90");
-  for (const auto& [source, errors] : errors_by_source(pairs)) text += line(source, errors);
-  return text + line("all", errors_of(pairs)) + "\n";
-}
-
 std::string to_text(const Validation& validation) {
   std::string text = errors_text("throughput, % of measured", validation.throughput) +
                      errors_text("peak memory, % of measured", validation.memory);
@@ -107,6 +114,7 @@ std::string to_text(const Validation& validation) {
             fmt::format("live tensor bytes: {} peaks in another phase, {} rows with other bytes after the step\n\n",
                         validation.live.other_phases, validation.live.other_after_step);
   text += scores_text(validation);
+  if (validation.rows == 0) return text;
   const FitVerdicts& v = validation.verdicts;
   text += fmt::format("fits: {} of {} runs that ran out of memory were said to fit, {} of {} that ran were not\n",
                       v.false_fits, v.not_fitting, v.wasted, v.fitting);
