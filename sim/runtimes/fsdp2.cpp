@@ -203,7 +203,7 @@ void Fsdp2::start_reduction(std::size_t at, const Storage& reduced) {
     gpu.time().wait(Stream::replicate, Stream::reduce);
     gpu.collective(Communicator::replica, OpKind::all_reduce, reduced.bytes(), at);
   }
-  if (options_.reduce != DType::f32) gpu.copies(3 * reduced.bytes(), OpKind::cast);
+  if (options_.reduce != options_.weights) gpu.copies(3 * reduced.bytes(), OpKind::cast);
   if (units_[at].gradient) gpu.copies(3 * reduced.bytes(), OpKind::add);
 }
 
