@@ -143,14 +143,18 @@ void read_prefetch_problems(const Config& config, Problems& problems) {
   }
 }
 
+UpdateLoop loop_of(std::string_view name) {
+  if (name == "fused") return UpdateLoop::fused;
+  return name == "foreach" ? UpdateLoop::foreach : UpdateLoop::one_by_one;
+}
+
 void read_step(const Config& config, const plan::Settings& settings, TorchRun& run, Problems& problems) {
   const auto& schedule = settings.schedule;
   run.batch = {settings.batch.batch, settings.batch.seq};
   run.micro_batches = schedule.micro_batches;
   run.no_sync = schedule.accumulation == plan::Accumulation::no_sync && schedule.micro_batches > 1;
   run.recompute = schedule.recompute.mode == plan::Recompute::Mode::full;
-  const auto optimizer = config.get<std::string>("torch.optimizer");
-  run.foreach = optimizer == "foreach", run.fused = optimizer == "fused";
+  run.loop = loop_of(config.get<std::string>("torch.optimizer"));
   run.keeps_gradients = config.get<bool>("torch.keep_gradients");
   run.wrap.compute = schedule.precision.parameters.value_or(DType::f32);
   if (schedule.accumulation == plan::Accumulation::reduce_scatter)

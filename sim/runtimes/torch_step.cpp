@@ -15,11 +15,6 @@ std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
   return std::make_unique<Fsdp2>(eager, shapes, run.wrap);
 }
 
-UpdateLoop loop_of(const TorchRun& run) {
-  if (run.fused) return UpdateLoop::fused;
-  return run.foreach ? UpdateLoop::foreach : UpdateLoop::one_by_one;
-}
-
 /// FSDP1 with bf16 casts the model's buffers too, in the first forward.
 void cast_buffers(Storage& buffers, const TorchRun& run) {
   if (run.runtime == Runtime::fsdp1 && run.wrap.mixed)
@@ -38,7 +33,7 @@ class TorchSteps::Training {
         buffers_(eager_.empty(buffer_elements(run.model), DType::f32)),
         inputs_(inputs(eager_, run.model, run.batch)),
         wrapper_(wrapped(eager_, run)),
-        optimizer_(eager_, wrapper_->updated(), run.wrap.weights, run.update, loop_of(run)) {}
+        optimizer_(eager_, wrapper_->updated(), run.wrap.weights, run.update, run.loop) {}
 
   std::int64_t live_bytes() const { return live_.now; }
 

@@ -20,9 +20,8 @@ struct TorchRun {
   bool no_sync = false;          ///< gradients stay whole until the last micro-batch
   bool keeps_gradients = false;  ///< they are set to zero, not dropped
   Update update = Update::adamw;
-  bool foreach = true;  ///< the optimizer goes over lists of tensors, else one by one
-  bool fused = false;   ///< or by one kernel
-  bool clip = false;    ///< gradients by their norm, which FSDP1 keeps to the next step; they are scaled in place
+  UpdateLoop loop = UpdateLoop::foreach;
+  bool clip = false;  ///< gradients by their norm, which FSDP1 keeps to the next step; they are scaled in place
   EagerTraits traits;
 };
 

@@ -101,13 +101,14 @@ void drop(const Row& row, torch::Model& model) {
 }
 
 void read_optimizer(const Row& row, torch::TorchRun& run) {
-  using torch::Update;
+  using torch::Update, torch::UpdateLoop;
   constexpr Update updates[] = {Update::adamw, Update::sgd, Update::sgd_with_momentum};
+  constexpr UpdateLoop loops[] = {UpdateLoop::foreach, UpdateLoop::one_by_one, UpdateLoop::fused};
   const std::size_t given =
       row.one_of("optimizer", {"foreach", "forloop", "fused", "sgd-foreach", "sgd-forloop", "sgd-fused",
                                "sgd-momentum-foreach", "sgd-momentum-forloop", "sgd-momentum-fused"});
   run.update = updates[given / 3];
-  run.foreach = given % 3 == 0, run.fused = given % 3 == 2;
+  run.loop = loops[given % 3];
 }
 
 }  // namespace

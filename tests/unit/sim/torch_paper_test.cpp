@@ -29,7 +29,7 @@ TorchJob gpt_175b(int gpus, int batch, bool prefetch) {
   run.wrap.world = gpus, run.wrap.reduce = DType::bf16;
   run.wrap.backward_prefetch = prefetch ? BackwardPrefetch::pre : BackwardPrefetch::none;
   run.traits.early_stop = false, run.traits.early_fsdp1 = true;
-  run.foreach = false, run.keeps_gradients = true;
+  run.loop = UpdateLoop::one_by_one, run.keeps_gradients = true;
   job.software.nccl = {2, 10, 3}, job.software.records_collectives = true, job.software.lazy_loading = false;
   return job;
 }
