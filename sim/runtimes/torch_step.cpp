@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "sim/runtimes/ddp.hpp"
 #include "sim/runtimes/fsdp1.hpp"
 #include "sim/runtimes/fsdp2.hpp"
 #include "sim/runtimes/torch_optimizer.hpp"
@@ -11,7 +12,14 @@ namespace {
 
 std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
   const UnitShapes shapes = unit_shapes(run.model);
-  if (run.runtime == Runtime::fsdp1) return std::make_unique<Fsdp1>(eager, shapes, run.wrap);
+  switch (run.runtime) {
+    case Runtime::fsdp1:
+      return std::make_unique<Fsdp1>(eager, shapes, run.wrap);
+    case Runtime::ddp:
+      return std::make_unique<Ddp>(eager, shapes, run.wrap);
+    case Runtime::fsdp2:
+      break;
+  }
   return std::make_unique<Fsdp2>(eager, shapes, run.wrap);
 }
 

@@ -8,7 +8,7 @@
 
 namespace foreshard::sim::torch {
 
-enum class Runtime : std::uint8_t { fsdp1, fsdp2 };
+enum class Runtime : std::uint8_t { fsdp1, fsdp2, ddp };
 
 struct TorchRun {
   Runtime runtime = Runtime::fsdp2;

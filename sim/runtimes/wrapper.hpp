@@ -34,10 +34,12 @@ struct WrapOptions {
   bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
   bool limits_gathers = true;  ///< FSDP1: the host issues a gather when the second free before it is done
   int prefetch_depth = 0;      ///< FSDP2: units that each names to prefetch, in both directions; 0 is the default
+  std::int64_t bucket_bytes = 25 << 20;  ///< DDP: of gradients that are reduced together
+  bool gradients_are_views = false;      ///< DDP: of their buckets (gradient_as_bucket_view)
   std::function<void(Collective, std::size_t unit)> on_issue = [](Collective, std::size_t) {};
 };
 
-/// PyTorch's FSDP around a model of eager operators: what it allocates, frees and issues, in the order of issue.
+/// A data-parallel runtime around a model of eager operators: what it allocates, frees and issues, in order of issue.
 class Wrapper {
  public:
   using Tensors = std::vector<Tensor>;

@@ -86,6 +86,9 @@ torch::WrapOptions wrap_of(const Row& row) {
   wrap.backward_prefetch = prefetches[row.one_of_or_first("backward_prefetch", {"pre", "post", "none"})];
   wrap.forward_prefetch = row.flag("forward_prefetch");
   wrap.prefetch_depth = static_cast<int>(row.number_or(0, "depth"));
+  if (const std::int64_t mebibytes = row.number_or(0, "bucket_cap_mb"); mebibytes > 0)
+    wrap.bucket_bytes = mebibytes << 20;
+  wrap.gradients_are_views = row.flag("bucket_view");
   return wrap;
 }
 
@@ -115,17 +118,18 @@ void read_optimizer(const Row& row, torch::TorchRun& run) {
 
 torch::TorchRun live_memory_run(const CsvTable& table, std::size_t index) {
   const Row row(table, index);
-  torch::TorchRun run{
-      .runtime = row.one_of("runtime", {"fsdp1", "fsdp2"}) == 0 ? torch::Runtime::fsdp1 : torch::Runtime::fsdp2,
-      .model = row.model(),
-      .batch = {row.number("local_batch"), row.number("seq_len")},
-      .wrap = wrap_of(row)};
+  constexpr torch::Runtime runtimes[] = {torch::Runtime::fsdp1, torch::Runtime::fsdp2, torch::Runtime::ddp};
+  torch::TorchRun run{.runtime = runtimes[row.one_of("runtime", {"fsdp1", "fsdp2", "ddp"})],
+                      .model = row.model(),
+                      .batch = {row.number("local_batch"), row.number("seq_len")},
+                      .wrap = wrap_of(row)};
   run.recompute = row.one_of("recompute", {"none", "full"}) == 1;
   if (row.has("dropout") && row.text("dropout").find_first_not_of("0.") != std::string::npos) drop(row, run.model);
   read_optimizer(row, run);
   run.micro_batches = static_cast<int>(row.number_or(1, "micro_batches"));
   run.no_sync = row.flag("no_sync");
   run.clip = row.flag("clip");
+  run.keeps_gradients = row.flag("keep_gradients");
   const bool fake = !row.flag("real");
   run.traits = {.in_place_sums = false,
                 .attention_mask = fake,

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Live tensor bytes of rank 0 in one training step of PyTorch FSDP around a Hugging Face model, measured without a GPU.
+"""Live tensor bytes of rank 0 in one training step of PyTorch FSDP or DDP around a Hugging Face model, measured without a GPU.
 
 torch's FSDP and transformers' model run on fake tensors over a fake process group; a dispatch mode follows every storage
 from birth to death. The fake device is the CPU, so attention is its fused kernel and LayerNorm keeps its statistics in the
-type of its input; transformers cannot see that positions are plain and makes an attention mask.
+type of its input; transformers cannot see that positions are plain and makes an attention mask. DDP's reducer, in C++,
+reads its own tensors: --runtime ddp wants --real.
 
     pip install torch transformers    # 2.15.0 and 5.24.0 made the committed tables
     make_fsdp_memory.py MODEL WORLD_SIZE LOCAL_BATCH SEQ_LEN [--setting value ...]    # one row: its bytes as JSON
@@ -23,6 +24,7 @@ from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, M
 from torch.distributed.fsdp._fully_shard import _fsdp_init, _fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
@@ -186,6 +188,14 @@ def sharded_by_fsdp2(model, blocks, mesh, s):
     return model
 
 
+def replicated_by_ddp(model, _blocks, _mesh, s):  # its buckets live from here on
+    with s.live:
+        return DistributedDataParallel(model, bucket_cap_mb=s.bucket_cap_mb or None, gradient_as_bucket_view=s.bucket_view, init_sync=False)
+
+
+WRAPPERS = {"fsdp1": sharded_by_fsdp1, "fsdp2": sharded_by_fsdp2, "ddp": replicated_by_ddp}
+
+
 def optimizer(parameters, name):
     how = dict(foreach=name.endswith("foreach"), fused=name.endswith("fused"))
     if name.startswith("sgd"):
@@ -216,7 +226,7 @@ def prepared(s, mesh):
                 blocks[i] = checkpoint_wrapper(blocks[i])
     parameters = sum(p.numel() for p in model.parameters())
     every_block = [block for blocks in block_lists(model, paths) for block in blocks]
-    return config, parameters, (sharded_by_fsdp1 if s.runtime == "fsdp1" else sharded_by_fsdp2)(model, every_block, mesh, s)
+    return config, parameters, WRAPPERS[s.runtime](model, every_block, mesh, s)
 
 
 def micro_batch(net, inputs, s, live, last):
@@ -224,7 +234,7 @@ def micro_batch(net, inputs, s, live, last):
     if s.runtime == "fsdp2":
         net.set_requires_gradient_sync(last or not s.no_sync)
         net.set_is_last_backward(last)
-    with net.no_sync() if s.runtime == "fsdp1" and s.no_sync and not last else contextlib.nullcontext():
+    with net.no_sync() if s.runtime != "fsdp2" and s.no_sync and not last else contextlib.nullcontext():
         loss = net(**inputs).loss
         gc.collect()
         after_forward, live.phase = live.now, "backward"
@@ -239,15 +249,26 @@ def clip(net, s):
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
 
 
+def mesh_of(s):
+    if s.runtime == "ddp":
+        return None
+    if s.replicas > 1:
+        return init_device_mesh("cpu", (s.replicas, s.world_size), mesh_dim_names=("replicate", "shard"))
+    return init_device_mesh("cpu", (s.world_size,))
+
+
 def measure(s):
     """Returns (parameters, initial bytes, one dict per step); step 1 has no optimizer state before its update, step 3 is steady."""
-    dist.init_process_group("fake", rank=0, world_size=s.world_size * s.replicas, store=FakeStore())
+    if s.runtime == "ddp":  # its memory does not depend on the number of ranks, and a fake group gives it no result
+        dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    else:
+        dist.init_process_group("fake", rank=0, world_size=s.world_size * s.replicas, store=FakeStore())
     try:
-        mesh = init_device_mesh("cpu", (s.replicas, s.world_size), mesh_dim_names=("replicate", "shard")) if s.replicas > 1 else init_device_mesh("cpu", (s.world_size,))
+        mesh = mesh_of(s)
         with contextlib.nullcontext() if s.real else FakeTensorMode(allow_non_fake_inputs=True):
+            live = s.live = LiveBytes(s.trace)
             config, parameters, net = prepared(s, mesh)
             update, inputs = optimizer(net.parameters(), s.optimizer), inputs_of(config, s.local_batch, s.seq_len)
-            live = LiveBytes(s.trace)
             for tensor in [*net.parameters(), *net.buffers(), *inputs.values()]:
                 live.track(tensor)
             initial, result = live.now, []
@@ -262,7 +283,7 @@ def measure(s):
                     live.phase = "update"
                     clip(net, s)
                     update.step()
-                    update.zero_grad()
+                    update.zero_grad(set_to_none=not s.keep_gradients)
                     result.append(dict(peak_bytes=live.peak, peak_in=live.peak_in, after_forward_bytes=after_forward, after_step_bytes=live.now))
             return parameters, initial, result
     finally:
@@ -274,15 +295,15 @@ def arguments():
     cli.add_argument("model", nargs="?")
     for name in ("world_size", "local_batch", "seq_len"):
         cli.add_argument(name, nargs="?", type=int)
-    for name, choices in dict(runtime=["fsdp2", "fsdp1"], precision=["bf16", "fp32", "fp16"], reduce=["fp32", "bf16", "fp16"], weights=["fp32", "bf16"],
+    for name, choices in dict(runtime=["fsdp2", "fsdp1", "ddp"], precision=["bf16", "fp32", "fp16"], reduce=["fp32", "bf16", "fp16"], weights=["fp32", "bf16"],
                               strategy=["full_shard", "shard_grad_op"], recompute=["none", "full"],
                               optimizer=["foreach", "forloop", "fused", "sgd-foreach", "sgd-forloop", "sgd-fused", "sgd-momentum-foreach", "sgd-momentum-forloop"],
                               backward_prefetch=list(PREFETCH), wrap=["block", "root"], attention=["sdpa", "eager"]).items():
         cli.add_argument(f"--{name.replace('_', '-')}", default=choices[0], choices=choices)
-    for name, default in dict(depth=0, micro_batches=1, replicas=1, reshard_to=0, step=3).items():
+    for name, default in dict(depth=0, micro_batches=1, replicas=1, reshard_to=0, step=3, bucket_cap_mb=0).items():
         cli.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
     cli.add_argument("--dropout", type=float, default=0.0)
-    for name in ("real", "forward-prefetch", "no-sync", "clip", "trace"):
+    for name in ("real", "forward-prefetch", "no-sync", "clip", "trace", "bucket-view", "keep-gradients"):
         cli.add_argument(f"--{name}", action="store_true")
     cli.add_argument("--table")
     return cli
