@@ -20,7 +20,9 @@ class Seq2Seq {
     const Tensor decoded = stack(shifted, encoded, root[2]);
     const Tensor scaled = eager_.scale(decoded);
     logits = eager_.linear(scaled, root[0], {}, batch_.tokens());
-    return eager_.cross_entropy(logits, tokens);
+    const Tensor loss = eager_.cross_entropy(logits, tokens);
+    loss.edge.node->pre.emplace_back([cache = std::move(cache_)] {});
+    return loss;
   }
 
  private:
@@ -29,7 +31,7 @@ class Seq2Seq {
     const std::vector<Tensor>& root = wrapper_.parameters(0);
     const Tensor embedded = eager_.embedding(tokens, root[0], batch_.tokens() * model_.width);
     const bool is_decoder = static_cast<bool>(encoded.storage);
-    T5Inputs state{dropped(eager_, model_.dropout, embedded), {}, encoded, {}};
+    T5Inputs state{dropped(eager_, model_.dropout, embedded), {}, encoded, {}, {}};
     for (std::int64_t i = 0; i < model_.layers; ++i)
       state = block(static_cast<std::size_t>(is_decoder ? model_.layers + i : i) + 1, is_decoder, state);
     return dropped(eager_, model_.dropout, t5_norm(eager_, state.x, final_gain));
@@ -40,14 +42,15 @@ class Seq2Seq {
     T5Inputs result;
     const auto run = [&](const Wrapper::Tensors& in) -> Wrapper::Tensors {
       const auto forward = [&eager = eager_, &wrapper = wrapper_, unit, place,
-                            given = T5Inputs{in[0], in[1], in[2], state.encoded_bias}] {
+                            given = T5Inputs{in[0], in[1], in[2], state.encoded_bias, {}}] {
         return t5_block(eager, wrapper.parameters(unit), place, given);
       };
       result = recompute_ ? eager_.checkpointed(forward) : forward();
       return {result.x, result.bias};
     };
     const Wrapper::Tensors out = wrapper_.forward(unit, {state.x, state.bias, state.encoded}, run);
-    result.encoded = state.encoded;
+    cache_.insert(cache_.end(), result.cache.begin(), result.cache.end());
+    result.cache.clear(), result.encoded = state.encoded;
     return result;
   }
 
@@ -56,6 +59,7 @@ class Seq2Seq {
   T5 model_;
   Batch batch_;
   bool recompute_;
+  std::vector<Storage> cache_;  ///< of all blocks
 };
 
 }  // namespace

@@ -10,6 +10,9 @@ struct T5 {
   bool dropout = false;  ///< with a probability above 0
   /// Attention as transformers wrote it out before release 5: scores and weights in the compute type, softmax in f32.
   bool written_out = false;
+  /// The decoder returns keys and values of both its attentions in training too, as transformers did before release 5
+  /// unless told otherwise: a part of the model's output, which the training loop holds until backward has ended.
+  bool returns_cache = false;
 
   std::int64_t attention_width() const { return heads * head_width; }
 };

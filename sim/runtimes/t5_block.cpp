@@ -61,26 +61,34 @@ Tensor biased_attention(Eager& eager, const T5Place& place, const Tensor& q, con
   return unfused(eager, place, q, k, v, added);
 }
 
-Tensor self_attention(Eager& eager, const T5Place& place, Next& next, const Tensor& x, Tensor& bias) {
+/// Where the model returns its cache, keys and values outlive the block.
+void keep(const T5Place& place, const Tensor& k, const Tensor& v, std::vector<Storage>& cache) {
+  if (place.model.returns_cache && place.is_decoder) cache.insert(cache.end(), {k.storage, v.storage});
+}
+
+Tensor self_attention(Eager& eager, const T5Place& place, Next& next, const Tensor& x, T5Inputs& out) {
   const std::int64_t rows = place.batch.tokens();
   const Tensor &wq = next(), &wk = next(), &wv = next(), &wo = next();
   const Tensor q = eager.heads(eager.linear(x, wq, {}, rows), true);
   const Tensor k = eager.heads(eager.linear(x, wk, {}, rows), true);
   const Tensor v = eager.heads(eager.linear(x, wv, {}, rows), true);
-  if (!bias.storage) bias = relative_bias(eager, place, next());
-  Tensor y = biased_attention(eager, place, q, k, v, bias);
+  keep(place, k, v, out.cache);
+  if (!out.bias.storage) out.bias = relative_bias(eager, place, next());
+  Tensor y = biased_attention(eager, place, q, k, v, out.bias);
   y = eager.linear(y, wo, {}, rows);
   return y;
 }
 
 Tensor cross_attention(Eager& eager, const T5Place& place, Next& next, const Tensor& x, const Tensor& encoded,
-                       Tensor& bias) {
+                       T5Inputs& out) {
   const std::int64_t rows = place.batch.tokens();
   const Tensor &wq = next(), &wk = next(), &wv = next(), &wo = next();
   const bool fused = !place.model.written_out && (!place.model.dropout || eager.traits().fused_dropout);
   const Tensor q = eager.heads(eager.linear(x, wq, {}, rows), !fused);
   const Tensor k = eager.heads(eager.linear(encoded, wk, {}, rows), !fused);
   const Tensor v = eager.heads(eager.linear(encoded, wv, {}, rows), !fused);
+  keep(place, k, v, out.cache);
+  Tensor& bias = out.encoded_bias;
   const std::int64_t elements = bias_elements(place);
   if (!bias.storage) bias = {eager.empty(elements, x.type), elements, x.type, {}};
   Tensor y = fused ? eager.sdpa(q, k, v, bias.storage, rows * place.model.heads, place.batch.seq, false)
@@ -146,13 +154,13 @@ T5Inputs t5_block(Eager& eager, const Parameters& parameters, const T5Place& pla
   Next next(parameters);
   {
     const Tensor normed = t5_norm(eager, in.x, parameters[self_norm]);
-    const Tensor attended = self_attention(eager, place, next, normed, out.bias);
+    const Tensor attended = self_attention(eager, place, next, normed, out);
     out.x = eager.add(in.x, dropped(eager, dropout, attended));
     next();
   }
   if (place.is_decoder) {
     const Tensor normed = t5_norm(eager, out.x, parameters[self_norm + 5]);
-    const Tensor attended = cross_attention(eager, place, next, normed, in.encoded, out.encoded_bias);
+    const Tensor attended = cross_attention(eager, place, next, normed, in.encoded, out);
     out.x = eager.add(out.x, dropped(eager, dropout, attended));
     next();
   }

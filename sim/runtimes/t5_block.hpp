@@ -6,9 +6,10 @@ namespace foreshard::sim::torch {
 /// What a block is given beside its parameters. Tensors that are not there yet have no storage.
 struct T5Inputs {
   Tensor x;
-  Tensor bias;          ///< [1, heads, seq, seq]: the first block of a stack makes it
-  Tensor encoded;       ///< the encoder's output, in the decoder
-  Tensor encoded_bias;  ///< zeros of the same extent: the decoder's first block makes them
+  Tensor bias;                 ///< [1, heads, seq, seq]: the first block of a stack makes it
+  Tensor encoded;              ///< the encoder's output, in the decoder
+  Tensor encoded_bias;         ///< zeros of the same extent: the decoder's first block makes them
+  std::vector<Storage> cache;  ///< keys and values that the block returns, where the model returns its cache
 };
 
 /// Where a block is.

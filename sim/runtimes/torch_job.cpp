@@ -61,11 +61,11 @@ void read_release(const Config& config, TorchJob& job, Problems& problems) {
   job.software.records_collectives = release < Version{2, 7, 0};
 }
 
-/// T5 wrote its attention out, and drops as its own configuration says.
+/// T5 wrote its attention out, returned its cache in training too, and drops as its own configuration says.
 void read_transformers4(TorchJob& job, Problems& problems) {
   auto* model = std::get_if<T5>(&job.run.model);
   if (!model) return problems.emplace_back("torch.modules = transformers4: modelled for T5 only; leave it out"), void();
-  model->written_out = model->dropout = true;
+  model->written_out = model->dropout = model->returns_cache = true;
 }
 
 /// minGPT is a GPT whose modules are others than those of transformers.
