@@ -1,0 +1,90 @@
+// Threads of a block: what they share, where they meet, and what is wrong if they do not.
+#include <cmath>
+#include <numeric>
+
+#include "rehearsal/device/arrays.hpp"
+#include "rehearsal/device/library/kernels.hpp"
+
+namespace rehearsal {
+namespace {
+
+class Threads : public testing::Test {
+ protected:
+  void SetUp() override { reset(); }
+  void TearDown() override { reset(); }
+};
+
+std::vector<float> numbers(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+TEST_F(Threads, ShareMemoryAndMeetAtBarriers) {
+  const Array<float> x(numbers(512)), y(2);
+  ASSERT_EQ(run(sum_by_tree, 2, 256, x.data(), y.data(), true), cudaSuccess);
+  EXPECT_EQ(y.values(), (std::vector<float>{256 * 257 / 2, 256 * 257 / 2 + 256 * 256}));
+}
+
+TEST_F(Threads, FindNoNumberInSharedMemoryThatNobodyWrote) {
+  const Array<float> y(64);
+  cudaLaunchConfig_t config = {.gridDim = 1, .blockDim = 32, .dynamicSmemBytes = 128};
+  ASSERT_EQ(cudaLaunchKernelEx(&config, read_unwritten, y.data(), true), cudaSuccess);
+  ASSERT_EQ(cudaLaunchKernelEx(&config, read_unwritten, y.data(), false), cudaSuccess);
+  for (const float value : y.values()) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST_F(Threads, OfAWarpExchangeRegisters) {
+  const Array<float> x(numbers(64)), y(64);
+  ASSERT_EQ(run(sum_of_warp, 1, 64, x.data(), y.data()), cudaSuccess);
+  const auto sums = y.values();
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(sums[i], i < 32 ? 528 : 528 + 32 * 32);
+}
+
+__global__ void fill(float* y, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) y[i] = static_cast<float>(i);
+}
+
+TEST_F(Threads, FillAnArray) {
+  const Array<float> y(1000);
+  ASSERT_EQ(run(fill, 4, 256, y.data(), 1000), cudaSuccess);
+  const auto values = y.values();
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(values[i], i);
+}
+
+/// Whether a kernel fails with a report that says all of this.
+void expect_report(cudaError_t error, const std::vector<std::string>& parts) {
+  EXPECT_EQ(error, cudaErrorLaunchFailure);
+  ASSERT_EQ(reports().size(), 1U);
+  for (const std::string& part : parts) EXPECT_NE(reports()[0].find(part), std::string::npos) << reports()[0];
+}
+
+__global__ void leave_before_barrier(unsigned who) {
+  if (threadIdx.x == who) return;
+  __syncthreads();
+}
+TEST_F(Threads, ThatEndBeforeABarrierAreNamed) {
+  expect_report(run(leave_before_barrier, 1, 64, 5U),
+                {"leave_before_barrier", "block (0, 0, 0)", "thread (5, 0, 0)", "63 threads wait", "block_test.cpp"});
+}
+
+__global__ void wait_at_two_places() {
+  if (threadIdx.x % 2 == 0)
+    __syncthreads();
+  else
+    __syncthreads();
+}
+TEST_F(Threads, ThatWaitAtDifferentBarriersAreNamed) {
+  expect_report(run(wait_at_two_places, 1, 64), {"wait_at_two_places", "other threads wait at"});
+}
+
+__global__ void shuffle_without(unsigned who) {
+  if (threadIdx.x != who) __shfl_xor_sync(0xFFFFFFFFU, 1, 1);
+}
+TEST_F(Threads, MissingInAShuffleAreNamed) {
+  expect_report(run(shuffle_without, 1, 64, 37U), {"shuffle_without", "__shfl_xor_sync", "0xffffffff", "0xffffffdf"});
+}
+
+}  // namespace
+}  // namespace rehearsal
