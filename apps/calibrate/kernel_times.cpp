@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/process_memory.hpp"
 #include "comm/mpi_communicator.hpp"
+#include "engine/cpu_executor.hpp"
 #include "trace/writer.hpp"
 #include "train/kernel_choice.hpp"
 #include "train/training_rank.hpp"
@@ -31,7 +32,7 @@ class Trainee {
   Trainee(const plan::Settings& settings, comm::Communicator& communicator, int threads)
       : batch_(batch_of(settings)),
         kernels_(kernels::make_cpu()),
-        rank_(settings, DType::f32, seed, communicator, *kernels_, {}, {.threads = threads}) {
+        rank_(settings, DType::f32, seed, communicator, {}, engine::on_cpu(*kernels_, {.threads = threads})) {
     train::apply(train::choose_kernels(communicator, rank_.plan(), *kernels_), rank_.plan(), *kernels_);
   }
 
@@ -40,7 +41,7 @@ class Trainee {
     return recorder_.take();
   }
   const plan::Plan& plan() const { return rank_.plan(); }
-  std::int64_t arena_bytes() const { return rank_.arena().touched_bytes(); }
+  std::int64_t arena_bytes() const { return rank_.engine().touched_bytes(); }
 
  private:
   train::Batch batch_;

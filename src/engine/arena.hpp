@@ -42,6 +42,7 @@ class Arena {
 struct Arenas {
   Arena device, host;
   Arena& of(plan::Space space) { return space == plan::Space::device ? device : host; }
+  const Arena& of(plan::Space space) const { return space == plan::Space::device ? device : host; }
 };
 
 }  // namespace foreshard::engine

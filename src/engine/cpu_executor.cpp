@@ -28,20 +28,20 @@ bool is_collective(OpKind kind) {
 
 }  // namespace
 
-CpuExecutor::CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arenas& arenas,
-                         kernels::Backend& kernels, CpuOptions options)
-    : communicator_(communicator),
-      arenas_(arenas),
+CpuExecutor::CpuExecutor(const EngineSpec& spec, kernels::Backend& kernels, CpuOptions options)
+    : communicator_(spec.communicator),
+      host_memory_(comm::Mapping::anonymous(spec.host_bytes)),
+      arenas_{Arena(communicator_.arena(spec.device_bytes)), Arena(host_memory_.bytes())},
       kernels_(kernels),
       options_(std::move(options)),
       pulse_(options_.pulse ? *options_.pulse : unseen_pulse_),
-      rank_(communicator.rank()) {
-  gather_group_ = communicator.group(mesh.shard_group(rank_));
-  reduce_group_ = communicator.group(mesh.shard_group(rank_));
-  norm_group_ = communicator.group(mesh.shard_group(rank_));
-  inner_group_ = communicator.group(mesh.inner_group(rank_));
-  replica_group_ = communicator.group(mesh.replica_group(rank_));
-  world_group_ = communicator.group(all_ranks(communicator.size()));
+      rank_(communicator_.rank()) {
+  gather_group_ = communicator_.group(spec.mesh.shard_group(rank_));
+  reduce_group_ = communicator_.group(spec.mesh.shard_group(rank_));
+  norm_group_ = communicator_.group(spec.mesh.shard_group(rank_));
+  inner_group_ = communicator_.group(spec.mesh.inner_group(rank_));
+  replica_group_ = communicator_.group(spec.mesh.replica_group(rank_));
+  world_group_ = communicator_.group(all_ranks(communicator_.size()));
 }
 
 CpuExecutor::~CpuExecutor() = default;
@@ -53,6 +53,11 @@ void CpuExecutor::begin_step(const plan::Plan& plan, const exec::StepContext& co
   context_ = &context;
   recorder_ = recorder;
   pulse_.begin_step(context.step);
+}
+
+std::span<std::byte> CpuExecutor::bytes(const plan::Buffer& buffer) {
+  return {arenas_.of(buffer.space).at(buffer.offset_bytes, buffer.size_bytes),
+          static_cast<std::size_t>(buffer.size_bytes)};
 }
 
 LaneThread& CpuExecutor::thread_of(Lane lane) {
@@ -172,6 +177,12 @@ void CpuExecutor::fail(std::exception_ptr error) {
   }
   failed_ = true;
   options_.on_failure(error);
+}
+
+MakeEngine on_cpu(kernels::Backend& kernels, CpuOptions options) {
+  return [&kernels, options = std::move(options)](const EngineSpec& spec) {
+    return std::make_unique<CpuExecutor>(spec, kernels, options);
+  };
 }
 
 }  // namespace foreshard::engine

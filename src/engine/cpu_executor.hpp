@@ -5,12 +5,11 @@
 #include <memory>
 #include <mutex>
 
-#include "comm/communicator.hpp"
+#include "comm/mapping.hpp"
 #include "engine/dispatch.hpp"
+#include "engine/engine.hpp"
 #include "engine/lane_thread.hpp"
 #include "engine/pulse.hpp"
-#include "exec/executor.hpp"
-#include "trace/recorder.hpp"
 
 namespace foreshard::engine {
 
@@ -25,24 +24,24 @@ struct CpuOptions {
 
 /// Carries out the plans of one rank on its processor cores: a thread per lane, kernels on the compute lane's team,
 /// collectives through the communicator. All plans work in the same arenas.
-class CpuExecutor : public exec::Executor {
+class CpuExecutor : public Engine {
  public:
-  /// Collective: makes the groups of the plans' mesh.
-  CpuExecutor(const plan::Mesh& mesh, comm::Communicator& communicator, Arenas& arenas, kernels::Backend& kernels,
-              CpuOptions options);
+  CpuExecutor(const EngineSpec& spec, kernels::Backend& kernels, CpuOptions options);
   ~CpuExecutor() override;
 
-  /// What the next ops work on; nothing may be in flight. `recorder` may be null. All three outlive the step.
-  void begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder);
-
+  void begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) override;
   exec::Ticket issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) override;
   void finish() override;
 
-  /// Where this rank's loss stopped being finite in the last step; read after `finish`.
-  LossFault loss_fault() const { return dispatch_ ? dispatch_->loss_fault() : LossFault{}; }
+  LossFault loss_fault() const override { return dispatch_ ? dispatch_->loss_fault() : LossFault{}; }
+  void read(const plan::Buffer& buffer, const Read& f) override { f(bytes(buffer)); }
+  void change(const plan::Buffer& buffer, const Change& f) override { f(bytes(buffer)); }
+  const Arena& arena(plan::Space space) const override { return arenas_.of(space); }
+  std::int64_t touched_bytes() const override { return arenas_.device.touched_bytes(); }
 
  private:
   using Task = LaneThread::Task;
+  std::span<std::byte> bytes(const plan::Buffer& buffer);
   LaneThread& thread_of(plan::Lane lane);
   void run(const Task& task);
   void execute(const Task& task);
@@ -53,7 +52,8 @@ class CpuExecutor : public exec::Executor {
   void fail(std::exception_ptr error);
 
   comm::Communicator& communicator_;
-  Arenas& arenas_;
+  comm::Mapping host_memory_;
+  Arenas arenas_;
   kernels::Backend& kernels_;
   CpuOptions options_;
   Pulse unseen_pulse_;
@@ -74,5 +74,8 @@ class CpuExecutor : public exec::Executor {
   std::exception_ptr error_;
   std::array<std::unique_ptr<LaneThread>, plan::lane_count> threads_;  // last: they use all of the above
 };
+
+/// The kernels outlive the engine.
+MakeEngine on_cpu(kernels::Backend& kernels, CpuOptions options);
 
 }  // namespace foreshard::engine

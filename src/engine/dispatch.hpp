@@ -1,18 +1,12 @@
 #pragma once
 #include "engine/arena.hpp"
+#include "engine/loss_fault.hpp"
 #include "engine/step_sums.hpp"
 #include "exec/step_context.hpp"
 #include "kernels/backend.hpp"
 #include "plan/plan.hpp"
 
 namespace foreshard::engine {
-
-/// The first micro-batch of a step whose loss on this rank was infinite or not a number; −1: none. `row` is its first
-/// row of which the log-sum-exp was; −1: none.
-struct LossFault {
-  int micro_batch = -1;
-  std::int64_t row = -1;
-};
 
 /// Runs the compute ops of one rank's plan: finds each op's bytes in the arenas and calls the kernel of its kind.
 class Dispatch {

@@ -105,7 +105,7 @@ FileEntry write_state(const std::filesystem::path& path, TrainingRank& rank, con
   file.write(std::as_bytes(std::span(header)));
   at("header written");
   for (const StateBuffer& state : state_of(rank.plan())) {
-    file.write(rank.bytes_of(state.buffer));
+    rank.read(state.buffer, [&](std::span<const std::byte> bytes) { file.write(bytes); });
     at(state.name + " written");
   }
   FileEntry entry = file.close();
@@ -121,7 +121,8 @@ void read_state(const std::filesystem::path& folder, const FileEntry& entry, Tra
   if (header != expected)
     throw InputError(ExitCode::bad_input, fmt::format("{} is not whole: its header is not the one of this run's shards",
                                                       (folder / entry.name).string()));
-  for (const StateBuffer& state : state_of(rank.plan())) file.read(rank.bytes_of(state.buffer));
+  for (const StateBuffer& state : state_of(rank.plan()))
+    rank.change(state.buffer, [&](std::span<std::byte> bytes) { file.read(bytes); });
   file.close();
 }
 

@@ -119,7 +119,9 @@ void load_weights(const std::filesystem::path& path, const model::Config& model,
   together(communicator, [&] {
     const ModelWeights weights(path, model, rank.graph());
     for (std::uint32_t unit = 0; unit < rank.plan().units.size(); ++unit)
-      weights.fill_shard(rank.plan(), unit, communicator.rank(), const_cast<void*>(rank.parameter_shard(unit)));
+      rank.change(rank.parameter_shard(unit), [&](std::span<std::byte> shard) {
+        weights.fill_shard(rank.plan(), unit, communicator.rank(), shard.data());
+      });
     if (communicator.rank() != 0) return;
     log_info("weights      {} tensors of {}", weights.size(), path.string());
     if (!weights.unused().empty())

@@ -40,9 +40,11 @@ std::vector<GradientFault> gradient_faults(TrainingRank& rank, std::int64_t step
   std::vector<GradientFault> found;
   const plan::Plan& plan = rank.plan_of(step);
   for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit) {
-    const void* shard = rank.gradient_shard(unit);
-    plan.dtype == DType::f64 ? search(plan.units[unit], index, static_cast<const double*>(shard), found)
-                             : search(plan.units[unit], index, static_cast<const float*>(shard), found);
+    rank.read(rank.gradient_shard(unit), [&](std::span<const std::byte> bytes) {
+      const void* shard = bytes.data();
+      plan.dtype == DType::f64 ? search(plan.units[unit], index, static_cast<const double*>(shard), found)
+                               : search(plan.units[unit], index, static_cast<const float*>(shard), found);
+    });
   }
   return found;
 }

@@ -44,22 +44,26 @@ class Shards {
     for (std::uint32_t unit = 0; unit < plan().units.size(); ++unit) all.add(hash(unit));
     return all.value();
   }
-  std::uint64_t hash(std::uint32_t unit) const { return hash_of_bytes(bytes(unit)); }
+  std::uint64_t hash(std::uint32_t unit) const { return hash_of(unit, 0, plan().units[unit].shard_elements); }
   /// Of the part of a parameter that lies in this rank's shard.
   std::uint64_t hash(std::uint32_t unit, const plan::FlatPiece& piece) const {
     const auto parts = plan::parts_of_shard(plan().units[unit], index_);
     const auto part = std::ranges::find(parts, &piece, &plan::ShardPart::piece);
     if (part == parts.end()) return hash_of_bytes({});
-    const std::int64_t size = size_bytes(plan().dtype);
-    return hash_of_bytes(
-        bytes(unit).subspan(static_cast<std::size_t>(part->at * size), static_cast<std::size_t>(part->count * size)));
+    return hash_of(unit, part->at, part->count);
   }
   const plan::Plan& plan() const { return rank_.plan(); }
 
  private:
-  std::span<const std::byte> bytes(std::uint32_t unit) const {
-    const auto size = plan().units[unit].shard_elements * size_bytes(plan().dtype);
-    return {static_cast<const std::byte*>(rank_.parameter_shard(unit)), static_cast<std::size_t>(size)};
+  /// Of elements [first, first + count) of the shard.
+  std::uint64_t hash_of(std::uint32_t unit, std::int64_t first, std::int64_t count) const {
+    const std::int64_t size = size_bytes(plan().dtype);
+    std::uint64_t hash = 0;
+    rank_.read(rank_.parameter_shard(unit), [&](std::span<const std::byte> bytes) {
+      hash =
+          hash_of_bytes(bytes.subspan(static_cast<std::size_t>(first * size), static_cast<std::size_t>(count * size)));
+    });
+    return hash;
   }
 
   TrainingRank& rank_;

@@ -53,18 +53,24 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
       validation_ = std::make_unique<ValidationStream>(shard_paths(settings_.validation_path), stream_options());
   });
   base_rss_bytes_ = resident_bytes();
-  rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, *kernels_, settings_.optimizer,
-                cpu_options(on_failure));
+  rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, settings_.optimizer,
+                engine::on_cpu(*kernels_, cpu_options(on_failure)));
   const engine::Pulse::LongPause start(pulses_.own());
   if (settings_.watchdog_s > 0) watch(std::move(on_failure));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
   first_step_ = checkpoints_->resume() + 1;
   if (first_step_ == 1) load_weights(settings_.weights, plan_settings_.model, communicator_, *rank_);
   set_kernel_choices();
-  if (settings_.self_test) self_test_ = expect_sound_machine(communicator_, rank_->plan(), rank_->scratch(), *kernels_);
+  if (settings_.self_test) test_machine();
   const std::string command = fmt::format("{}", fmt::join(command_line, " "));
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
+}
+
+void Trainer::test_machine() {
+  rank_->change_scratch([this](std::span<std::byte> scratch) {
+    self_test_ = expect_sound_machine(communicator_, rank_->plan(), scratch, *kernels_);
+  });
 }
 
 /// A resumed run goes on with the kernels it began with.
@@ -194,7 +200,7 @@ void Trainer::step(std::int64_t step) {
     totals_ = trace::totals_of(events, rank_->plan(), result.duration_ns);
     if (step > first_step_) exposed_s_.push_back(totals_.exposed_ns * 1e-9);
     trace_->add(step, result, rank_->plan().micro_batch_tokens * rank_->plan().micro_batches, std::move(events),
-                rank_->arena());
+                device_arena());
   }
   if (is_whole(step) && (step > first_step_ || settings_.steps == first_step_))
     step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
@@ -205,6 +211,8 @@ void Trainer::step(std::int64_t step) {
   if (trace_ && step % settings_.trace_flush_steps == 0 && step - settings_.trace_flush_steps < settings_.trace_last)
     trace_->flush();
 }
+
+const engine::Arena& Trainer::device_arena() const { return rank_->engine().arena(plan::Space::device); }
 
 bool Trainer::is_whole(std::int64_t step) const { return rank_->plans().kind_of(step) == 0; }
 
@@ -274,8 +282,8 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
   m.tps_global = tokens / step_s;
   m.tps_device = m.tps_global / communicator_.size();
   m.tflops_device = flops_per_step() * share_of_work(step) / step_s * 1e-12;
-  m.mem_active_peak_bytes = static_cast<double>(rank_->arena().high_water_bytes());
-  m.mem_reserved_peak_bytes = static_cast<double>(rank_->arena().size_bytes());
+  m.mem_active_peak_bytes = static_cast<double>(device_arena().high_water_bytes());
+  m.mem_reserved_peak_bytes = static_cast<double>(device_arena().size_bytes());
   m.data_s = data_s;
   m.warmup = step == first_step_;
   if (is_traced(step)) {
@@ -360,9 +368,9 @@ std::int64_t Trainer::largest(std::int64_t value) const {
 trace::Summary Trainer::summary() const {
   const double step_time_s = trace::median(step_times_s_);
   return {.collectives = collectives_,
-          .arena_bytes = largest(rank_->arena().high_water_bytes()),
-          .arena_touched_bytes = largest(rank_->arena().touched_bytes()),
-          .host_arena_bytes = largest(rank_->host_arena().high_water_bytes()),
+          .arena_bytes = largest(device_arena().high_water_bytes()),
+          .arena_touched_bytes = largest(rank_->engine().touched_bytes()),
+          .host_arena_bytes = largest(rank_->engine().arena(plan::Space::host).high_water_bytes()),
           .rss_bytes = largest(resident_bytes()),
           .base_rss_bytes = largest(base_rss_bytes_),
           .step_time_s = step_time_s,

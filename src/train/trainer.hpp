@@ -8,6 +8,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "engine/cpu_executor.hpp"
 #include "engine/watchdog.hpp"
 #include "trace/analysis.hpp"
 #include "train/kernel_choice.hpp"
@@ -40,6 +41,8 @@ class Trainer {
  private:
   bool leads() const { return communicator_.rank() == 0; }
   void set_kernel_choices();
+  void test_machine();
+  const engine::Arena& device_arena() const;
   StreamOptions stream_options() const;
   engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure);
   void watch(std::function<void(std::exception_ptr)> on_failure);

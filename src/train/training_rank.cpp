@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/hash.hpp"
+#include "engine/step_sums.hpp"
 #include "exec/run_plan.hpp"
 #include "plan/query.hpp"
 #include "train/agreement.hpp"
@@ -12,8 +13,8 @@
 namespace foreshard::train {
 
 TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed,
-                           comm::Communicator& communicator, kernels::Backend& kernels,
-                           const OptimizerSettings& optimizer, engine::CpuOptions options)
+                           comm::Communicator& communicator, const OptimizerSettings& optimizer,
+                           const engine::MakeEngine& make_engine)
     : communicator_(communicator),
       seed_(seed),
       optimizer_(optimizer),
@@ -21,16 +22,19 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       rules_(parameter_rules(graph_, optimizer.groups, optimizer.weight_decay)),
       plans_(graph_, settings),
       evaluation_(plan::build_evaluation_plan(graph_, settings.mesh, settings.schedule)),
-      host_memory_(comm::Mapping::anonymous(arena_bytes(plan::Space::host))),
-      arenas_{engine::Arena(communicator.arena(arena_bytes(plan::Space::device))), engine::Arena(host_memory_.bytes())},
-      executor_(settings.mesh, communicator, arenas_, kernels, std::move(options)),
+      engine_(make_engine({.mesh = settings.mesh,
+                           .communicator = communicator,
+                           .device_bytes = arena_bytes(plan::Space::device),
+                           .host_bytes = arena_bytes(plan::Space::host)})),
       skipped_steps_(plans_.all().size()),
       scaler_(optimizer.loss_scale) {
   for (const plan::Plan& plan : plans_.all()) expect_same_plan(communicator, plan);
   expect_same_plan(communicator, evaluation_);
   expect_same_parameters(communicator, graph_);
   for (std::uint32_t unit = 0; unit < plan().units.size(); ++unit)
-    fill_initial_shard(graph_, plan(), unit, communicator.rank(), seed, const_cast<void*>(parameter_shard(unit)));
+    change(parameter_shard(unit), [&](std::span<std::byte> shard) {
+      fill_initial_shard(graph_, plan(), unit, communicator.rank(), seed, shard.data());
+    });
   communicator.barrier();
 }
 
@@ -67,14 +71,15 @@ StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Bat
   const exec::StepContext now = context(step, learning_rate, batch);
   const plan::Plan& plan = plans_.of(step);
   StepResult result{.start_ns = now_ns()};
-  executor_.begin_step(plan, now, recorder);
-  exec::run_plan(plan, executor_);
+  engine_->begin_step(plan, now, recorder);
+  exec::run_plan(plan, *engine_);
   result.duration_ns = now_ns() - result.start_ns;
 
-  const std::span norm(reinterpret_cast<const std::int64_t*>(bytes_of(plan.norm).data()),
-                       static_cast<std::size_t>(plan.norm_words()));
-  const engine::StepSums sums = engine::step_sums(
-      plan.norm_power, norm, reinterpret_cast<const double*>(bytes_of(plan.loss).data()), now.loss_scale);
+  const std::vector<std::byte> norm = copy_of(plan, plan.norm), loss = copy_of(plan, plan.loss);
+  const std::span words(reinterpret_cast<const std::int64_t*>(norm.data()),
+                        static_cast<std::size_t>(plan.norm_words()));
+  const engine::StepSums sums =
+      engine::step_sums(plan.norm_power, words, reinterpret_cast<const double*>(loss.data()), now.loss_scale);
   result.valid_tokens = sums.tokens;
   result.loss = sums.loss / sums.tokens;
   result.grad_norm = sums.gradient_norm;
@@ -94,29 +99,35 @@ void TrainingRank::restore(const UpdateState& state) {
 
 std::pair<double, double> TrainingRank::evaluate(const Batch& batch) {
   const exec::StepContext now = context(0, 0, batch);
-  executor_.begin_step(evaluation_, now, nullptr);
-  exec::run_plan(evaluation_, executor_);
-  const auto* loss = reinterpret_cast<const double*>(bytes_of(evaluation_.loss).data());
+  engine_->begin_step(evaluation_, now, nullptr);
+  exec::run_plan(evaluation_, *engine_);
+  const std::vector<std::byte> bytes = copy_of(evaluation_, evaluation_.loss);
+  const auto* loss = reinterpret_cast<const double*>(bytes.data());
   return {loss[0], loss[1]};
 }
 
-std::span<std::byte> TrainingRank::bytes_of(plan::BufferId buffer) {
-  if (!buffer.valid()) return {};
-  const plan::Buffer& b = plan().buffers[buffer.value];
-  return {arenas_.of(b.space).at(b.offset_bytes, b.size_bytes), static_cast<std::size_t>(b.size_bytes)};
+void TrainingRank::read(plan::BufferId buffer, const engine::Engine::Read& f) const {
+  buffer.valid() ? engine_->read(plan().buffers[buffer.value], f) : f({});
 }
 
-std::span<std::byte> TrainingRank::scratch() {
+void TrainingRank::change(plan::BufferId buffer, const engine::Engine::Change& f) {
+  buffer.valid() ? engine_->change(plan().buffers[buffer.value], f) : f({});
+}
+
+void TrainingRank::change_scratch(const engine::Engine::Change& f) {
   const plan::ArenaRange range = plan::longest_transient_range(plan());
-  return {arenas_.device.at(range.offset_bytes, range.size_bytes), static_cast<std::size_t>(range.size_bytes)};
+  engine_->change({.size_bytes = range.size_bytes, .offset_bytes = range.offset_bytes}, f);
 }
 
-const void* TrainingRank::parameter_shard(std::uint32_t unit) {
-  return bytes_of(plan().units[unit].parameter_shard).data();
+std::vector<std::byte> TrainingRank::copy_of(plan::BufferId buffer) const {
+  return buffer.valid() ? copy_of(plan(), buffer) : std::vector<std::byte>();
 }
 
-const void* TrainingRank::gradient_shard(std::uint32_t unit) {
-  return bytes_of(plan().units[unit].gradient_shard).data();
+std::vector<std::byte> TrainingRank::copy_of(const plan::Plan& plan, plan::BufferId buffer) const {
+  std::vector<std::byte> copy;
+  engine_->read(plan.buffers[buffer.value],
+                [&](std::span<const std::byte> bytes) { copy.assign(bytes.begin(), bytes.end()); });
+  return copy;
 }
 
 }  // namespace foreshard::train

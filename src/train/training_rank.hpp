@@ -3,10 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "comm/communicator.hpp"
-#include "comm/mapping.hpp"
-#include "engine/cpu_executor.hpp"
-#include "kernels/backend.hpp"
+#include "engine/engine.hpp"
 #include "plan/settings.hpp"
 #include "train/grad_scaler.hpp"
 #include "train/parameter_groups.hpp"
@@ -43,13 +40,13 @@ struct StepResult {
   std::int64_t start_ns = 0, duration_ns = 0;
 };
 
-/// One rank of a training run: its plans, its arenas with its shards, and the executor that carries the plans out.
+/// One rank of a training run: its plans, and the engine that carries them out and holds its shards.
 class TrainingRank {
  public:
   /// Collective. Builds the plans, makes sure that all ranks have the same (else throws, naming the first difference),
   /// and fills this rank's shards with initial values.
   TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed, comm::Communicator& communicator,
-               kernels::Backend& kernels, const OptimizerSettings& optimizer, engine::CpuOptions options);
+               const OptimizerSettings& optimizer, const engine::MakeEngine& make_engine);
 
   /// Collective: optimizer step `step` ≥ 1 on this rank's micro-batches. If the loss or the gradient is infinite or not
   /// a number anywhere, all ranks skip the update together: parameters and moments keep their bits, and the optimizer
@@ -64,7 +61,7 @@ class TrainingRank {
   void restore(const UpdateState& state);  ///< a fixed loss scale stays as it is
   const GradScaler& scaler() const { return scaler_; }
   /// Where this rank's loss stopped being finite in the last step.
-  engine::LossFault loss_fault() const { return executor_.loss_fault(); }
+  engine::LossFault loss_fault() const { return engine_->loss_fault(); }
 
   /// The plan of steps that use all parameters. State lies where it says, in every kind of step.
   const plan::Plan& plan() const { return plans_.whole(); }
@@ -73,21 +70,24 @@ class TrainingRank {
   /// The plan of step `step`; of an evaluation for 0.
   const plan::Plan& plan_of(std::int64_t step) const { return step > 0 ? plans_.of(step) : evaluation_; }
   const model::Graph& graph() const { return graph_; }
-  const engine::Arena& arena() const { return arenas_.device; }
-  const engine::Arena& host_arena() const { return arenas_.host; }
-  /// A part of the arena that holds nothing between two steps, the same on all ranks.
-  std::span<std::byte> scratch();
-  /// This rank's shard of a unit's parameters: shard_elements of the plan's type. Null where the unit has none.
-  const void* parameter_shard(std::uint32_t unit);
-  /// The same of the trainable range's gradient in the last step: summed over tokens, not yet divided or clipped.
-  const void* gradient_shard(std::uint32_t unit);
-  /// A buffer of the training plan in its arena, between two steps.
-  std::span<std::byte> bytes_of(plan::BufferId buffer);
+  const engine::Engine& engine() const { return *engine_; }
+
+  // Between two steps: bytes of a buffer of the training plan, as `engine::Engine` gives them; an absent buffer has
+  // none. A unit's parameter shard is shard_elements of the plan's type; its gradient shard is of the trainable range
+  // in the last step: summed over tokens, not yet divided or clipped.
+  void read(plan::BufferId buffer, const engine::Engine::Read& f) const;
+  void change(plan::BufferId buffer, const engine::Engine::Change& f);
+  std::vector<std::byte> copy_of(plan::BufferId buffer) const;
+  /// The longest part of the device arena that holds nothing, the same on all ranks.
+  void change_scratch(const engine::Engine::Change& f);
+  plan::BufferId parameter_shard(std::uint32_t unit) const { return plan().units[unit].parameter_shard; }
+  plan::BufferId gradient_shard(std::uint32_t unit) const { return plan().units[unit].gradient_shard; }
 
  private:
   exec::StepContext context(std::int64_t step, double learning_rate, const Batch& batch) const;
   std::int64_t arena_bytes(plan::Space space) const;
   void count_updates(std::int64_t step);
+  std::vector<std::byte> copy_of(const plan::Plan& plan, plan::BufferId buffer) const;
 
   comm::Communicator& communicator_;
   std::uint64_t seed_;
@@ -96,9 +96,7 @@ class TrainingRank {
   std::vector<exec::ParameterRule> rules_;
   StepPlans plans_;
   plan::Plan evaluation_;
-  comm::Mapping host_memory_;
-  engine::Arenas arenas_;
-  engine::CpuExecutor executor_;
+  std::unique_ptr<engine::Engine> engine_;
   std::vector<std::int64_t> skipped_steps_;  // by kind of step
   std::int64_t skipped_in_a_row_ = 0;
   GradScaler scaler_;

@@ -91,9 +91,10 @@ class Collector {
   Bytes own_part(const plan::FlatParameter& flat, std::uint32_t id) {
     Bytes own;
     if (communicator_.rank() >= flat.shard_degree) return own;
-    const auto* shard = static_cast<const std::byte*>(rank_.parameter_shard(rank_.graph().parameters[id].unit.value));
-    for (const plan::ShardPart& part : parts(flat, id, communicator_.rank()))
-      own.insert(own.end(), shard + bytes(part.at), shard + bytes(part.at) + bytes(part.count));
+    rank_.read(flat.parameter_shard, [&](std::span<const std::byte> shard) {
+      for (const plan::ShardPart& part : parts(flat, id, communicator_.rank()))
+        std::ranges::copy(shard.subspan(bytes(part.at), bytes(part.count)), std::back_inserter(own));
+    });
     return own;
   }
 

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/units.hpp"
 #include "comm/mpi_communicator.hpp"
+#include "engine/cpu_executor.hpp"
 #include "trace/analysis.hpp"
 #include "train/training_rank.hpp"
 
@@ -67,7 +68,7 @@ void run(int argc, char** argv) {
   const auto communicator = comm::make_mpi();
   const plan::Settings settings = settings_of(argc, argv, communicator->size());
   const auto kernels = kernels::make_cpu();
-  train::TrainingRank rank(settings, DType::f32, 1, *communicator, *kernels, {}, {.threads = 1});
+  train::TrainingRank rank(settings, DType::f32, 1, *communicator, {}, engine::on_cpu(*kernels, {.threads = 1}));
   const train::Batch batch = synthetic_batch(settings);
   MatmulRate matmul(*kernels);
   trace::Recorder recorder;

@@ -31,7 +31,8 @@ inline void expect_the_planned_arena(RunSetup setup) {
   std::mutex mutex;
   setup.after_step = [&](const StepEnd& end) {
     const std::lock_guard lock(mutex);
-    EXPECT_EQ(end.rank.arena().high_water_bytes(), end.rank.plan().arena_bytes) << "step " << end.step;
+    EXPECT_EQ(end.rank.engine().arena(plan::Space::device).high_water_bytes(), end.rank.plan().arena_bytes)
+        << "step " << end.step;
   };
   run(setup);
 }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "engine/cpu_executor.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -35,8 +36,9 @@ void scatter(const model::Graph& graph, const plan::FlatParameter& flat, int ran
 void collect(train::TrainingRank& rank, int index, bool gradients, Tensors& whole) {
   const plan::Plan& plan = rank.plan();
   for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit) {
-    const void* shard = gradients ? rank.gradient_shard(unit) : rank.parameter_shard(unit);
-    if (!shard) continue;
+    const auto bytes = rank.copy_of(gradients ? rank.gradient_shard(unit) : rank.parameter_shard(unit));
+    if (bytes.empty()) continue;
+    const void* shard = bytes.data();
     if (plan.dtype == DType::f64)
       scatter(rank.graph(), plan.units[unit], index, gradients, static_cast<const double*>(shard), whole);
     if (plan.dtype == DType::f32)
@@ -47,10 +49,12 @@ void collect(train::TrainingRank& rank, int index, bool gradients, Tensors& whol
 void set_parameters(train::TrainingRank& rank, int index, const RunSetup& setup) {
   FORESHARD_EXPECT(setup.dtype == DType::f64, "initial values are given in double");
   for (std::uint32_t unit = 0; unit < rank.plan().units.size(); ++unit) {
-    auto* shard = static_cast<double*>(const_cast<void*>(rank.parameter_shard(unit)));
-    for (const plan::ShardPart& part : plan::parts_of_shard(rank.plan().units[unit], index))
-      for (std::int64_t i = 0; i < part.count; ++i)
-        shard[part.at + i] = setup.initial(rank.graph().parameters[part.piece->parameter.value], part.first + i);
+    rank.change(rank.parameter_shard(unit), [&](std::span<std::byte> bytes) {
+      auto* shard = reinterpret_cast<double*>(bytes.data());
+      for (const plan::ShardPart& part : plan::parts_of_shard(rank.plan().units[unit], index))
+        for (std::int64_t i = 0; i < part.count; ++i)
+          shard[part.at + i] = setup.initial(rank.graph().parameters[part.piece->parameter.value], part.first + i);
+    });
   }
 }
 
@@ -59,7 +63,7 @@ void poison(train::TrainingRank& rank) {
   const plan::Plan& plan = rank.plan();
   for (std::uint32_t id = 0; id < plan.buffers.size(); ++id)
     if (const plan::Buffer& buffer = plan.buffers[id]; !buffer.persistent)
-      std::ranges::fill(rank.bytes_of({id}), std::byte{0xff});
+      rank.change({id}, [](std::span<std::byte> bytes) { std::ranges::fill(bytes, std::byte{0xff}); });
 }
 
 class Ranks {
@@ -94,8 +98,8 @@ class Ranks {
     engine::CpuOptions options;
     options.on_failure = [&](std::exception_ptr) { communicator.abort(1); };
     if (setup_.before_op) options.before_op = [this, index](const plan::Op& op) { setup_.before_op(index, op); };
-    train::TrainingRank rank(setup_.settings, setup_.dtype, setup_.seed, communicator, *kernels, setup_.optimizer,
-                             options);
+    train::TrainingRank rank(setup_.settings, setup_.dtype, setup_.seed, communicator, setup_.optimizer,
+                             engine::on_cpu(*kernels, options));
     poison(rank);
     if (setup_.initial) set_parameters(rank, index, setup_);
     communicator.barrier();

@@ -35,8 +35,8 @@ struct Spoiler {
 
 void overwrite(train::TrainingRank& rank, const plan::Operand& operand, std::int64_t element, double value) {
   const plan::Buffer& buffer = rank.plan().buffers[operand.buffer.value];
-  auto* bytes =
-      const_cast<engine::Arena&>(rank.arena()).at(buffer.offset_bytes, buffer.size_bytes) + operand.offset_bytes;
+  auto& arena = const_cast<engine::Arena&>(rank.engine().arena(plan::Space::device));
+  auto* bytes = arena.at(buffer.offset_bytes, buffer.size_bytes) + operand.offset_bytes;
   if (operand.dtype == DType::f32) reinterpret_cast<float*>(bytes)[element] = static_cast<float>(value);
   if (operand.dtype == DType::f64) reinterpret_cast<double*>(bytes)[element] = value;
 }

@@ -64,9 +64,9 @@ Bits idle_bits(train::TrainingRank& rank, int index, const plan::Plan& of_step) 
     for (const plan::ShardPart& part : plan::parts_of_shard(unit, index)) {
       if (!part.piece->idle) continue;
       for (const plan::BufferId buffer : {unit.parameter_shard, unit.first_moment, unit.second_moment}) {
-        const auto all = rank.bytes_of(buffer);
-        const auto some = all.subspan(static_cast<std::size_t>(part.at * size_bytes(of_step.dtype)),
-                                      static_cast<std::size_t>(part.count * size_bytes(of_step.dtype)));
+        const auto all = rank.copy_of(buffer);
+        const auto some = std::span(all).subspan(static_cast<std::size_t>(part.at * size_bytes(of_step.dtype)),
+                                                 static_cast<std::size_t>(part.count * size_bytes(of_step.dtype)));
         bits.emplace_back(some.begin(), some.end());
       }
     }

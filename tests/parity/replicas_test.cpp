@@ -74,8 +74,8 @@ TEST_P(FlippedBit, IsNamedByRankAndParameterOnAllRanks) {
   setup.learning_rates.resize(1);
   const auto faults = faults_of(setup, [&](std::int64_t, int index, train::TrainingRank& rank) {
     if (index != spoilt) return;
-    auto* shard = static_cast<std::uint32_t*>(const_cast<void*>(rank.parameter_shard(1)));
-    shard[301] ^= 1;
+    rank.change(rank.parameter_shard(1),
+                [](std::span<std::byte> shard) { reinterpret_cast<std::uint32_t*>(shard.data())[301] ^= 1; });
     parameter = parameter_at(rank, index, 1, 301);
   });
   EXPECT_THAT(faults, Each(AllOf(HasSubstr(differs), HasSubstr(parameter + " of unit u0"))));

@@ -61,7 +61,8 @@ Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype, const st
     const train::ModelWeights weights(saved.path, saved.model, rank.graph());
     EXPECT_TRUE(weights.unused().empty());
     for (std::uint32_t unit = 0; unit < rank.plan().units.size(); ++unit)
-      weights.fill_shard(rank.plan(), unit, index, const_cast<void*>(rank.parameter_shard(unit)));
+      rank.change(rank.parameter_shard(unit),
+                  [&](std::span<std::byte> shard) { weights.fill_shard(rank.plan(), unit, index, shard.data()); });
   };
   if (!written.empty())
     setup.after_step = [&](const StepEnd& end) {

@@ -42,10 +42,9 @@ class WatchedRanks {
  private:
   void run_rank(comm::Communicator& communicator, int steps,
                 const std::function<void(int rank, const plan::Op&)>& before_op, std::string& said) {
-    Arenas arenas{Arena(communicator.arena(plan_.arena_bytes)), Arena({})};
     PulseBoard board(communicator);
     const auto kernels = kernels::make_cpu();
-    CpuExecutor executor(plan_.mesh, communicator, arenas, *kernels,
+    CpuExecutor executor({plan_.mesh, communicator, plan_.arena_bytes}, *kernels,
                          {.on_failure = [](std::exception_ptr) {},
                           .before_op = [&](const plan::Op& op) { before_op(communicator.rank(), op); },
                           .pulse = &board.own()});
@@ -125,10 +124,9 @@ TEST(Watchdog, LetsSlowOpsBe) {
 TEST(Watchdog, LeavesItsPulseAsThePlanEnded) {
   const plan::Plan plan = forward_plan(1);
   const auto communicator = std::move(comm::make_local(1).front());
-  Arenas arenas{Arena(communicator->arena(plan.arena_bytes)), Arena({})};
   PulseBoard board(*communicator);
   const auto kernels = kernels::make_cpu();
-  CpuExecutor executor(plan.mesh, *communicator, arenas, *kernels, {.pulse = &board.own()});
+  CpuExecutor executor({plan.mesh, *communicator, plan.arena_bytes}, *kernels, {.pulse = &board.own()});
   const std::vector<std::int32_t> tokens(16, 3);
   const exec::StepContext context{.step = 5, .tokens = tokens, .targets = tokens};
   executor.begin_step(plan, context, nullptr);

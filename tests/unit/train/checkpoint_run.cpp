@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/cpu_executor.hpp"
 #include "train/checkpoint_resume.hpp"
 #include "train/data_shard.hpp"
 
@@ -69,8 +70,8 @@ class Ranks {
     comm::Communicator& communicator = *communicators_[static_cast<std::size_t>(index)];
     const auto kernels = kernels::make_cpu();
     const plan::Settings settings = settings_of(job_);
-    TrainingRank rank(settings, DType::f32, seed, communicator, *kernels, {},
-                      {.on_failure = [&](std::exception_ptr) { communicator.abort(1); }});
+    TrainingRank rank(settings, DType::f32, seed, communicator, {},
+                      engine::on_cpu(*kernels, {.on_failure = [&](std::exception_ptr) { communicator.abort(1); }}));
     const TokenStream data({job_.data}, stream_of(job_, index));
     const auto layout = layout_of(settings, rank.plan(), "adamw", seed);
     const auto resumed = resume_from(communicator, rank, job_.candidates, layout);
@@ -85,7 +86,7 @@ class Ranks {
         save_checkpoint(communicator, rank, {.step = step, .layout = layout}, options_of(index));
     }
     for (const StateBuffer& buffer : state_of(rank.plan()))
-      std::ranges::copy(rank.bytes_of(buffer.buffer),
+      std::ranges::copy(rank.copy_of(buffer.buffer),
                         std::back_inserter(outcome_.state[static_cast<std::size_t>(index)]));
     communicator.barrier();
   }

@@ -1,4 +1,5 @@
 #include "train/checkpoint_state.hpp"
+#include "engine/cpu_executor.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,19 +17,21 @@ class OneRank {
   explicit OneRank(std::int64_t width)
       : rank_({.model = model::GptConfig{.layers = 2, .width = width, .heads = 2, .vocab_size = 33, .max_seq_len = 8},
                .batch = {.batch = 1, .seq = 8}},
-              DType::f32, 3, *communicators_[0], *kernels_, {}, {}) {}
+              DType::f32, 3, *communicators_[0], {}, engine::on_cpu(*kernels_, {})) {}
   TrainingRank* operator->() { return &rank_; }
   TrainingRank& operator*() { return rank_; }
 
   /// Gives each byte of the state a value of its own.
   void fill(int first) {
     for (const StateBuffer& state : state_of(rank_.plan()))
-      for (std::byte& byte : rank_.bytes_of(state.buffer)) byte = static_cast<std::byte>(first++);
+      rank_.change(state.buffer, [&](std::span<std::byte> bytes) {
+        for (std::byte& byte : bytes) byte = static_cast<std::byte>(first++);
+      });
   }
   std::vector<std::byte> state() {
     std::vector<std::byte> all;
     for (const StateBuffer& state : state_of(rank_.plan()))
-      std::ranges::copy(rank_.bytes_of(state.buffer), std::back_inserter(all));
+      std::ranges::copy(rank_.copy_of(state.buffer), std::back_inserter(all));
     return all;
   }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "engine/cpu_executor.hpp"
 #include "engine/watchdog.hpp"
 #include "faulty_communicator.hpp"
 #include "temporary_folder.hpp"
@@ -42,8 +43,8 @@ class DividedRanks {
   void run(comm::Communicator& ranks) {
     const auto kernels = kernels::make_cpu();
     engine::PulseBoard board(ranks);
-    TrainingRank rank(small_settings(), DType::f32, 1, ranks, *kernels, {},
-                      {.on_failure = [](std::exception_ptr) {}, .pulse = &board.own()});
+    TrainingRank rank(small_settings(), DType::f32, 1, ranks, {},
+                      engine::on_cpu(*kernels, {.on_failure = [](std::exception_ptr) {}, .pulse = &board.own()}));
     const engine::Watchdog watchdog(board, [&](std::int64_t step) -> const plan::Plan& { return rank.plan_of(step); },
                                     {400ms, [&](const std::exception_ptr& stall) { end(ranks, stall); }});
     const Batch batch{{1, 2, 3, 4, 5}, {2, 3, 4, 5, 6}};
