@@ -52,6 +52,18 @@ function(foreshard_app name)
   target_link_libraries(foreshard-${name} PRIVATE ${ARGN})
 endfunction()
 
+# foreshard_hosts_cuda(program): it can load the CUDA engine, which finds in it what it has of the rest of Foreshard.
+function(foreshard_hosts_cuda program)
+  if(NOT TARGET foreshard_cuda)
+    return()
+  endif()
+  set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON)
+  foreach(library base model plan trace exec kernels comm engine)
+    target_link_libraries(${program} PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,foreshard_${library}>)
+  endforeach()
+  add_dependencies(${program} foreshard_cuda)
+endfunction()
+
 # What a test that starts mpirun needs: Open MPI refuses root and more ranks than cores unless told otherwise, and leaks memory of
 # its own, so only leaks are not looked for under the address sanitizer.
 set(FORESHARD_MPI_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMP_NUM_THREADS=1

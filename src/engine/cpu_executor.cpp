@@ -21,11 +21,6 @@ std::vector<int> all_ranks(int size) {
   return ranks;
 }
 
-bool is_collective(OpKind kind) {
-  return kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::all_reduce ||
-         kind == OpKind::sum_norm || kind == OpKind::sum_loss || kind == OpKind::gather_norm;
-}
-
 }  // namespace
 
 CpuExecutor::CpuExecutor(const EngineSpec& spec, kernels::Backend& kernels, CpuOptions options)
@@ -108,7 +103,7 @@ void CpuExecutor::execute(const Task& task) {
   if (options_.before_op) options_.before_op(op);
   const std::uint64_t received = recorder_ ? received_bytes(op.kind) : 0;
   const std::int64_t start_ns = recorder_ ? now_ns() : 0;
-  if (is_collective(op.kind)) {
+  if (plan::is_collective(op.kind)) {
     run_collective(op);
   } else {
     omp_set_num_threads(op.lane == Lane::compute ? options_.threads : 1);
@@ -153,7 +148,7 @@ void CpuExecutor::all_gather(const Op& op, comm::Group& group) {
 
 /// Each collective kind has one lane, so the difference of two readings on that lane is one op's.
 std::uint64_t CpuExecutor::received_bytes(OpKind kind) const {
-  if (!is_collective(kind)) return 0;
+  if (!plan::is_collective(kind)) return 0;
   const comm::Counters counters = communicator_.counters();
   if (kind == OpKind::all_gather || kind == OpKind::gather_norm) return counters.all_gather.received_bytes;
   return kind == OpKind::reduce_scatter ? counters.reduce_scatter.received_bytes : counters.all_reduce.received_bytes;

@@ -38,6 +38,7 @@ class CpuExecutor : public Engine {
   void change(const plan::Buffer& buffer, const Change& f) override { f(bytes(buffer)); }
   const Arena& arena(plan::Space space) const override { return arenas_.of(space); }
   std::int64_t touched_bytes() const override { return arenas_.device.touched_bytes(); }
+  comm::Counters counters() const override { return communicator_.counters(); }
 
  private:
   using Task = LaneThread::Task;

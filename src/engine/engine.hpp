@@ -30,6 +30,7 @@ class Engine : public exec::Executor {
 
   virtual const Arena& arena(plan::Space space) const = 0;
   virtual std::int64_t touched_bytes() const = 0;  ///< of the device arena, what holds memory
+  virtual comm::Counters counters() const = 0;     ///< of this rank's collectives so far
 };
 
 /// What a rank's engine is made of, beside its device.

@@ -78,6 +78,11 @@ std::vector<const Segment*> Plan::sequence() const {
   return step;
 }
 
+bool is_collective(OpKind kind) {
+  return kind == OpKind::all_gather || kind == OpKind::reduce_scatter || kind == OpKind::all_reduce ||
+         kind == OpKind::sum_norm || kind == OpKind::sum_loss || kind == OpKind::gather_norm;
+}
+
 std::int64_t payload_bytes(const Plan& plan, const Op& op) {
   return op.sizes.rows * size_bytes(plan.inputs(op)[0].dtype);
 }

@@ -108,6 +108,9 @@ struct Plan {
   std::vector<const Segment*> sequence() const;
 };
 
+/// Whether all ranks of the op's group do it together.
+bool is_collective(OpKind kind);
+
 /// Bytes of a collective's whole (unsharded) buffer, as it travels.
 std::int64_t payload_bytes(const Plan& plan, const Op& op);
 

@@ -26,19 +26,7 @@ void expect_whole(const Trace& trace) {
                                  trace.path));
 }
 
-bool is_collective(std::size_t kind) {
-  switch (static_cast<plan::OpKind>(kind)) {
-    case plan::OpKind::all_gather:
-    case plan::OpKind::reduce_scatter:
-    case plan::OpKind::all_reduce:
-    case plan::OpKind::sum_norm:
-    case plan::OpKind::gather_norm:
-    case plan::OpKind::sum_loss:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_collective(std::size_t kind) { return plan::is_collective(static_cast<plan::OpKind>(kind)); }
 
 double phase_ns(const StepTotals& totals, Phase phase) { return totals.phase_ns[static_cast<std::size_t>(phase)]; }
 

@@ -91,6 +91,10 @@ void add_train_keys(Config& config) {
       "empty = no");
   config.add("run.dir", std::string("runs"), "folder of run folders");
   config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");
+  config.add("engine.device", std::string("cpu"),
+             "what computes: cpu, the cores of each rank, with MPI; cuda, a CUDA device of each rank, with NCCL",
+             {.choices = {"cpu", "cuda"}});
+  config.add("engine.graphs", true, "on CUDA devices, replay captured graphs in steps that are not traced");
   config.add("engine.threads", 0,
              "compute threads of a rank; 0 = the cores it is bound to, else cores of the node / its ranks",
              {.unit = "threads", .min = 0});
@@ -142,6 +146,8 @@ TrainSettings read_train_settings(const Config& config) {
   expect_folder_of(s.export_path);
   s.run_dir = config.get<std::string>("run.dir");
   s.run_name = config.get<std::string>("run.name");
+  s.on_cuda = config.get<std::string>("engine.device") == "cuda";
+  s.graphs = config.get<bool>("engine.graphs");
   s.threads = config.get<int>("engine.threads");
   s.self_test = config.get<bool>("engine.self_test");
   s.replica_check_freq = config.get<std::int64_t>("engine.replica_check_freq");

@@ -33,6 +33,7 @@ struct TrainSettings {
   bool self_test = true;
   std::int64_t replica_check_freq = 0;  ///< steps; 0: never
   double watchdog_s = 0;                ///< 0: no watchdog
+  bool on_cuda = false, graphs = true;  ///< CUDA devices, and whether steps replay graphs there
   int threads = 0;  ///< per rank; 0: the cores it is bound to, else the node's cores divided by its ranks
 };
 

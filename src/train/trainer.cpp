@@ -54,14 +54,14 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   });
   base_rss_bytes_ = resident_bytes();
   rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, settings_.optimizer,
-                engine::on_cpu(*kernels_, cpu_options(on_failure)));
+                engine_maker(on_failure));
   const engine::Pulse::LongPause start(pulses_.own());
   if (settings_.watchdog_s > 0) watch(std::move(on_failure));
   checkpoints_.emplace(settings_.checkpoint, communicator_, *rank_, checkpoint_facts());
   first_step_ = checkpoints_->resume() + 1;
   if (first_step_ == 1) load_weights(settings_.weights, plan_settings_.model, communicator_, *rank_);
   set_kernel_choices();
-  if (settings_.self_test) test_machine();
+  if (settings_.self_test && !settings_.on_cuda) test_machine();
   const std::string command = fmt::format("{}", fmt::join(command_line, " "));
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
@@ -76,6 +76,7 @@ void Trainer::test_machine() {
 /// A resumed run goes on with the kernels it began with.
 void Trainer::set_kernel_choices() {
   const auto& resumed = checkpoints_->resumed();
+  if (settings_.on_cuda) return;
   kernel_choices_ = resumed ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), *kernels_);
   apply(kernel_choices_, rank_->plan(), *kernels_);
   checkpoints_->set_choices(kernel_choices_);
@@ -96,6 +97,11 @@ engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> 
   return {.threads = settings_.threads > 0 ? settings_.threads : cores_of_rank(communicator_.node_size()),
           .on_failure = std::move(on_failure),
           .pulse = &pulses_.own()};
+}
+
+engine::MakeEngine Trainer::engine_maker(std::function<void(std::exception_ptr)> on_failure) {
+  return settings_.on_cuda ? engine::on_cuda({.graphs = settings_.graphs, .pulse = &pulses_.own()})
+                           : engine::on_cpu(*kernels_, cpu_options(std::move(on_failure)));
 }
 
 void Trainer::watch(std::function<void(std::exception_ptr)> on_failure) {
@@ -190,7 +196,7 @@ void Trainer::step(std::int64_t step) {
   const std::int64_t data_began_ns = now_ns();
   data_->read(step, batch_);
   const double data_s = static_cast<double>(now_ns() - data_began_ns) * 1e-9;
-  const comm::Counters before = communicator_.counters();
+  const comm::Counters before = rank_->engine().counters();
   const double loss_scale = rank_->scaler().scale();
   const StepResult result =
       rank_->step(step, learning_rate(settings_.schedule, step), batch_, is_traced(step) ? &recorder_ : nullptr);
@@ -354,7 +360,7 @@ void Trainer::save_checkpoint(std::int64_t step) {
 }
 
 void Trainer::count_collectives(const comm::Counters& before) {
-  const comm::Counters after = communicator_.counters();
+  const comm::Counters after = rank_->engine().counters();
   collectives_ = {.all_gather = difference(after.all_gather, before.all_gather),
                   .reduce_scatter = difference(after.reduce_scatter, before.reduce_scatter),
                   .all_reduce = difference(after.all_reduce, before.all_reduce)};

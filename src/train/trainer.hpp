@@ -9,6 +9,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "engine/cpu_executor.hpp"
+#include "engine/cuda_engine.hpp"
 #include "engine/watchdog.hpp"
 #include "trace/analysis.hpp"
 #include "train/kernel_choice.hpp"
@@ -45,6 +46,7 @@ class Trainer {
   const engine::Arena& device_arena() const;
   StreamOptions stream_options() const;
   engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure);
+  engine::MakeEngine engine_maker(std::function<void(std::exception_ptr)> on_failure);
   void watch(std::function<void(std::exception_ptr)> on_failure);
   void record_failure(const std::string& reason, ExitCode code);
   void open_run(std::vector<std::string> command_line);

@@ -45,7 +45,8 @@ struct Library {
 constexpr Library libraries[] = {
     {"MPI", "^mpi(-ext)?\\.h$", "^(src/comm/mpi_|apps/)"},
     {"HDF5", "^(hdf5|hdf5_hl|H5.*)\\.h$", "^src/(trace/|train/checkpoint)"},
-    {"CUDA", "^(cuda|cublas|cudnn|nccl|nvrtc|nvml|nvtx3/|cub/|thrust/)", "(^kernels/cuda/|(cuda|nccl)[^/]*$)"},
+    {"CUDA", "^(cuda|cublas|cudnn|nccl|nvrtc|nvml|nvtx3/|cub/|thrust/)",
+     "(^(src|kernels)/.*(cuda|nccl)|^tests/(rehearsal|gpu)/)"},
     {"oneDNN", "^(oneapi/)?dnnl", "^kernels/cpu/"},
 };
 

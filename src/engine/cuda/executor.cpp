@@ -1,0 +1,204 @@
+#include "engine/cuda/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "kernels/cuda/check.hpp"
+
+namespace foreshard::engine::cuda {
+namespace {
+
+using kernels::cuda::check;
+using plan::Lane;
+using plan::Op;
+using plan::OpKind;
+
+constexpr auto poll_interval = std::chrono::microseconds(20);
+constexpr auto abort_patience = std::chrono::seconds(5);
+
+}  // namespace
+
+Executor::Executor(const EngineSpec& spec, const CudaOptions& options)
+    : ranks_(spec.communicator),
+      options_(options),
+      pulse_(options_.pulse ? *options_.pulse : unseen_pulse_),
+      device_(choose_device(ranks_)),
+      device_memory_(spec.device_bytes),
+      workspace_(options_.workspace_bytes),
+      host_memory_(spec.host_bytes),
+      arenas_{Arena(device_memory_.bytes()), Arena(host_memory_.bytes())},
+      collectives_(spec.mesh, ranks_,
+                   std::chrono::steady_clock::now() +
+                       std::chrono::duration_cast<std::chrono::steady_clock::duration>(options_.connect_deadline)) {
+  make_queues();
+  if (ranks_.rank() == 0) log_info("collectives  {}", comm::nccl::version());
+}
+
+/// Communication goes first where both could, so that others are not kept waiting.
+void Executor::make_queues() {
+  for (int lane = 0; lane < plan::lane_count; ++lane) {
+    const bool computes = static_cast<Lane>(lane) == Lane::compute;
+    Queue queue{Stream(computes ? Stream::Priority::normal : Stream::Priority::high), nullptr, 0, {}};
+    queue.kernels = kernels::cuda::make({.stream = queue.stream.get(),
+                                         .workspace = computes ? workspace_.data() : nullptr,
+                                         .workspace_bytes = computes ? workspace_.size_bytes() : 0});
+    queues_.push_back(std::move(queue));
+  }
+  streams_.push_back(&compute().stream);
+  for (const Queue& queue : queues_)
+    if (&queue != &compute()) streams_.push_back(&queue.stream);
+}
+
+/// After a failure collectives may never end: they are aborted, all before any is freed, and not waited for too long.
+Executor::~Executor() {
+  if (!failed_) return;
+  auto aborted = std::async(std::launch::async, [this] { collectives_.abort(); });
+  if (aborted.wait_for(abort_patience) == std::future_status::ready) return;
+  log_warn("NCCL did not abort within {} s", abort_patience.count());
+  std::_Exit(static_cast<int>(ExitCode::runtime_failure));
+}
+
+void Executor::begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) {
+  auto& prepared = prepared_[&plan];
+  if (!prepared) prepared = std::make_unique<Prepared>(plan, ranks_.rank());
+  plan_ = &plan;
+  now_ = prepared.get();
+  number_ = context.step;
+  recorder_ = recorder;
+  step_.upload(context, compute().stream);
+  for (Queue& queue : queues_)
+    while (queue.events.size() < 2 * plan.ops.size() + 1) queue.events.emplace_back();
+  if (std::exchange(now_->graphs_generation, step_.generation()) != step_.generation()) now_->graphs.clear();
+  if (recorder_) timer_.begin_step(compute().stream);
+  pulse_.begin_step(context.step);
+}
+
+exec::Ticket Executor::issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) {
+  const Op& op = *instance.op;
+  Queue& queue = queue_of(op.lane);
+  try {
+    if (now_->begins_segment(op)) replaying_ = begin_segment(op);
+    const exec::Ticket ticket{op.lane, ++queue.issued};
+    count(op);
+    if (!replaying_) {
+      wait_for(queue, op.lane, waits);
+      enqueue(instance, queue);
+    }
+    if (now_->ends_segment(op)) end_segment(op);
+    return ticket;
+  } catch (const std::exception& error) {
+    fail(error);
+  }
+}
+
+/// True if the whole segment has been launched.
+bool Executor::begin_segment(const Op& op) {
+  for (std::size_t lane = 0; lane < queues_.size(); ++lane) before_segment_[lane] = queues_[lane].issued;
+  if (!replays()) return false;
+  const auto found = now_->graphs.find(&now_->segment_of(op));
+  if (found == now_->graphs.end()) {
+    capture_.emplace(streams_);
+    return false;
+  }
+  found->second.launch(compute().stream);
+  return true;
+}
+
+void Executor::end_segment(const Op& op) {
+  if (replaying_) return;
+  compute().kernels->advance(step_.step());
+  if (!capture_) return;
+  const auto [at, is_new] = now_->graphs.emplace(&now_->segment_of(op), capture_->end());
+  capture_.reset();
+  at->second.launch(compute().stream);
+}
+
+/// A graph follows the segments before it as a whole.
+void Executor::wait_for(Queue& queue, Lane lane, std::span<const exec::Ticket> waits) {
+  for (const exec::Ticket& wait : waits) {
+    const bool is_before_graph = capture_ && wait.sequence <= before_segment_[static_cast<std::size_t>(wait.lane)];
+    if (wait.sequence > 0 && wait.lane != lane && !is_before_graph)
+      queue.stream.wait(queue_of(wait.lane).event(wait.sequence));
+  }
+}
+
+void Executor::enqueue(const exec::Instance& instance, Queue& queue) {
+  const Op& op = *instance.op;
+  if (recorder_) timer_.begin_op(instance, queue.stream);
+  Compute compute(*plan_, *now_, ranks_.rank(), arenas_, step_, *queue.kernels);
+  if (plan::is_collective(op.kind))
+    collectives_.run(op, *plan_, compute.bytes(plan_->inputs(op)[0]), compute.bytes(plan_->outputs(op)[0]),
+                     {queue.stream, *queue.kernels});
+  else
+    compute.run(op);
+  if (recorder_) timer_.end_op(queue.stream);
+  if (now_->ends_visit(op)) progress_.mark(*plan_, op, *queue.kernels);
+  if (now_->awaited(op)) queue.stream.record(queue.event(queue.issued));
+}
+
+void Executor::count(const Op& op) {
+  if (!plan::is_collective(op.kind)) return;
+  comm::Count& count = op.kind == OpKind::all_gather || op.kind == OpKind::gather_norm ? counters_.all_gather
+                       : op.kind == OpKind::reduce_scatter                             ? counters_.reduce_scatter
+                                                                                       : counters_.all_reduce;
+  ++count.calls;
+  count.payload_bytes += static_cast<std::uint64_t>(plan::payload_bytes(*plan_, op));
+  count.received_bytes += static_cast<std::uint64_t>(op.wire_bytes);
+}
+
+void Executor::finish() {
+  try {
+    await_device();
+    loss_fault_ = step_.loss_fault(compute().stream);
+    if (recorder_) timer_.record(*plan_, number_, *recorder_);
+  } catch (const std::exception& error) {
+    fail(error);
+  }
+  pulse_.end_step();
+}
+
+void Executor::await_device() {
+  for (const Stream* stream : streams_)
+    while (!stream->idle()) poll();
+  progress_.report(pulse_);
+}
+
+void Executor::poll() {
+  collectives_.expect_sound();
+  progress_.report(pulse_);
+  std::this_thread::sleep_for(poll_interval);
+}
+
+/// Errors of kernels come with a later call, so what is known is how far each lane had come.
+void Executor::fail(const std::exception& error) {
+  failed_ = true;
+  capture_.reset();
+  throw LibraryError(fmt::format("{}; device {} of rank {} in step {}: {}", error.what(), device_.pci_bus_id,
+                                 ranks_.rank(), number_, progress_.text(*plan_)));
+}
+
+void Executor::read(const plan::Buffer& buffer, const Read& f) {
+  const std::byte* from = arenas_.of(buffer.space).at(buffer.offset_bytes, buffer.size_bytes);
+  const auto size = static_cast<std::size_t>(buffer.size_bytes);
+  if (buffer.space == plan::Space::host) return f({from, size});
+  std::vector<std::byte> copy(size);
+  check(cudaMemcpy(copy.data(), from, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  f(copy);
+}
+
+void Executor::change(const plan::Buffer& buffer, const Change& f) {
+  std::byte* to = arenas_.of(buffer.space).at(buffer.offset_bytes, buffer.size_bytes);
+  const auto size = static_cast<std::size_t>(buffer.size_bytes);
+  if (buffer.space == plan::Space::host) return f({to, size});
+  std::vector<std::byte> copy(size);
+  check(cudaMemcpy(copy.data(), to, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  f(copy);
+  check(cudaMemcpy(to, copy.data(), size, cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+}  // namespace foreshard::engine::cuda

@@ -1,0 +1,49 @@
+#include "engine/cuda/memory.hpp"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+#include "kernels/cuda/check.hpp"
+
+namespace foreshard::engine::cuda {
+namespace {
+
+using kernels::cuda::check;
+
+std::byte* device_bytes(std::int64_t size_bytes) {
+  if (size_bytes == 0) return nullptr;
+  void* data = nullptr;
+  const auto size = static_cast<std::size_t>(size_bytes);
+  if (const cudaError_t error = cudaMalloc(&data, size); error != cudaSuccess) {
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw LibraryError(fmt::format("cudaMalloc of {}: {} ({} of {} free)", bytes_text(size_bytes),
+                                   cudaGetErrorString(error), bytes_text(static_cast<std::int64_t>(free)),
+                                   bytes_text(static_cast<std::int64_t>(total))));
+  }
+  check(cudaMemset(data, 0, size), "cudaMemset");
+  return static_cast<std::byte*>(data);
+}
+
+std::byte* pinned_bytes(std::int64_t size_bytes) {
+  if (size_bytes == 0) return nullptr;
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, static_cast<std::size_t>(size_bytes), cudaHostAllocMapped | cudaHostAllocPortable),
+        "cudaHostAlloc");
+  std::memset(data, 0, static_cast<std::size_t>(size_bytes));
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(std::int64_t size_bytes) : data_(device_bytes(size_bytes)), size_bytes_(size_bytes) {}
+PinnedMemory::PinnedMemory(std::int64_t size_bytes) : data_(pinned_bytes(size_bytes)), size_bytes_(size_bytes) {}
+
+void DeviceMemory::Free::operator()(std::byte* data) const noexcept { cudaFree(data); }
+void PinnedMemory::Free::operator()(std::byte* data) const noexcept { cudaFreeHost(data); }
+
+}  // namespace foreshard::engine::cuda

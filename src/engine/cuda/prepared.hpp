@@ -1,0 +1,47 @@
+#pragma once
+#include <map>
+#include <span>
+#include <vector>
+
+#include "engine/cuda/graph.hpp"
+#include "engine/cuda/memory.hpp"
+#include "kernels/cuda/backend.hpp"
+#include "plan/plan.hpp"
+
+namespace foreshard::engine::cuda {
+
+/// What follows from one plan alone: made before its first step and kept.
+class Prepared {
+ public:
+  Prepared(const plan::Plan& plan, int rank);
+
+  const plan::Segment& segment_of(const plan::Op& op) const { return plan_.segments[segments_[index_of(op)]]; }
+  bool begins_segment(const plan::Op& op) const { return index_of(op) == segment_of(op).first_op; }
+  bool ends_segment(const plan::Op& op) const;
+  /// An op of another lane may wait for it.
+  bool awaited(const plan::Op& op) const { return awaited_[index_of(op)]; }
+  /// The last of its lane that belongs to its unit in a row: there progress is marked.
+  bool ends_visit(const plan::Op& op) const { return ends_visit_[index_of(op)]; }
+  /// Of an update: its parameters' parts of this rank's shard, in device memory.
+  std::span<const kernels::cuda::Part> parts(const plan::Op& op) const;
+
+  std::map<const plan::Segment*, Graph> graphs;  ///< captured so far
+  std::int64_t graphs_generation = 0;            ///< of the addresses in them
+
+ private:
+  std::size_t index_of(const plan::Op& op) const { return static_cast<std::size_t>(&op - plan_.ops.data()); }
+  void find_awaited();
+  void find_visits();
+  void upload_parts(int rank);
+
+  const plan::Plan& plan_;
+  std::vector<std::size_t> segments_;       // by op
+  std::vector<bool> awaited_, ends_visit_;  // by op
+  struct Range {
+    std::size_t first = 0, count = 0;
+  };
+  std::vector<Range> part_ranges_;  // by op
+  DeviceMemory parts_;
+};
+
+}  // namespace foreshard::engine::cuda
