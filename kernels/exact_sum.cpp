@@ -26,13 +26,6 @@ double magnitude_of(ExactWords carried) {
 
 void add_exact(ExactWords sum, double value) { add_exact_here(sum.data(), value); }
 
-void carry_exact(ExactWords sum) {
-  for (int i = 0; i + 1 < limbs; ++i) {
-    sum[i + 1] += sum[i] >> bits;
-    sum[i] &= mask;
-  }
-}
-
 double value_of(std::span<const std::int64_t, ExactSum::words> sum) {
   if (sum[mark] != 0) return std::numeric_limits<double>::quiet_NaN();
   std::array<std::int64_t, ExactSum::words> words;

@@ -15,7 +15,7 @@ inline constexpr double cube_scale = 0x1p-30;
 
 /// |x|^p of a double, or of each element of a vector of them.
 template <int power, class V>
-inline V power_of(V magnitude) {
+constexpr V power_of(V magnitude) {
   if constexpr (power == 1) return magnitude;
   if constexpr (power == 2) return magnitude * magnitude;
   if constexpr (power == 3) {
@@ -26,7 +26,7 @@ inline V power_of(V magnitude) {
 
 /// Σ |x|^p of 8 elements: ((0+4)+(2+6)) + ((1+5)+(3+7)).
 template <int power, class T>
-double leaf_of_powers(const T* x) {
+constexpr double leaf_of_powers(const T* x) {
   double s[8];
   for (int i = 0; i < 8; ++i) s[i] = power_of<power>(std::abs(static_cast<double>(x[i])));
   for (int half = 4; half > 0; half /= 2) {
@@ -44,6 +44,6 @@ double last_leaf_of_powers(const T* x, std::int64_t count) {
 }
 
 /// The bits of |x|: as integers they are ordered as the numbers are, with what is not a number above infinity.
-inline std::int64_t magnitude_bits(double x) { return std::bit_cast<std::int64_t>(x) & INT64_MAX; }
+constexpr std::int64_t magnitude_bits(double x) { return std::bit_cast<std::int64_t>(x) & INT64_MAX; }
 
 }  // namespace foreshard::kernels

@@ -65,12 +65,12 @@ class Kernels : public Backend {
   /// Scaled by the step's loss_scale.
   virtual void cross_entropy_backward(const Step*, const Rows&, Const logits, Const targets, Const log_sum_exp,
                                       Mut dlogits) = 0;
-  /// One optimizer step of a shard's parts, which are in order of `at`. The verdict and the gradient's scale follow
+  /// One optimizer step of a shard's parts, of `count` elements in all. The verdict and the gradient's scale follow
   /// from the words of the norm and {loss, tokens} as in engine::StepSums; nothing is written if the verdict is not
   /// finite.
   virtual void update(Optimizer, const Step*, const Rule* rules, const Part* parts, std::int64_t part_count,
-                      float norm_power, const std::int64_t* norm_words, std::int64_t word_count, const double* loss,
-                      Const grad, Mut parameter, Mut first, Mut second) = 0;
+                      std::int64_t count, float norm_power, const std::int64_t* norm_words, std::int64_t word_count,
+                      const double* loss, Const grad, Mut parameter, Mut first, Mut second) = 0;
 
   virtual void copy(const void* from, void* to, std::int64_t bytes) = 0;
   virtual void zero(void* to, std::int64_t bytes) = 0;

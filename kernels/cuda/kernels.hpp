@@ -46,8 +46,8 @@ void max_magnitude(const Queue&, std::int64_t count, Const x, std::int64_t* larg
 void update(const Queue&, Optimizer, const Update&, Const grad, Mut parameter, Mut first, Mut second);
 /// Of a shard's parts, with what the step says.
 void update(const Queue&, Optimizer, const Step*, const Rule* rules, const Part* parts, std::int64_t part_count,
-            float norm_power, const std::int64_t* norm_words, std::int64_t word_count, const double* loss, Const grad,
-            Mut parameter, Mut first, Mut second);
+            std::int64_t count, float norm_power, const std::int64_t* norm_words, std::int64_t word_count,
+            const double* loss, Const grad, Mut parameter, Mut first, Mut second);
 
 void load_batch(const Queue&, const Step*, std::int64_t rows, const std::int32_t* staged_tokens,
                 const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets);

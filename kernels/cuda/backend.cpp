@@ -1,0 +1,136 @@
+#include "kernels/cuda/backend.hpp"
+
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/matmul.hpp"
+
+namespace foreshard::kernels::cuda {
+namespace {
+
+class Cuda final : public Kernels {
+ public:
+  explicit Cuda(const Options& o)
+      : queue_{o.stream, static_cast<std::byte*>(o.workspace), o.workspace_bytes}, products_(queue_) {}
+
+  std::string_view name() const override { return "cuda"; }
+
+  void matmul(const Matmul& o, Const a, Const b, Const bias, Mut c) override { products_.run(o, a, b, bias, c); }
+  std::vector<Algorithm> candidates(const Matmul& o, const MatmulTypes& types) override {
+    return products_.candidates(o, types);
+  }
+  void set_algorithm(const Matmul& o, const MatmulTypes& types, const Algorithm& algorithm) override {
+    products_.set_algorithm(o, types, algorithm);
+  }
+  void bias_grad(const Rows& o, bool accumulate, Const dy, Mut dbias) override {
+    cuda::bias_grad(queue_, o, accumulate, dy, dbias);
+  }
+  void layer_norm(const Rows& o, float epsilon, Const x, Const residual, Const gain, Const bias, Mut sum, Mut y,
+                  Mut mean, Mut rstd) override {
+    cuda::layer_norm(queue_, o, epsilon, x, residual, gain, bias, sum, y, mean, rstd);
+  }
+  void layer_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const mean, Const rstd,
+                           Const residual_grad, Mut dx, Mut dgain, Mut dbias) override {
+    cuda::layer_norm_backward(queue_, o, accumulate, dy, x, gain, mean, rstd, residual_grad, dx, dgain, dbias);
+  }
+  void rms_norm(const Rows& o, float epsilon, Const x, Const residual, Const gain, Mut sum, Mut y, Mut rstd) override {
+    cuda::rms_norm(queue_, o, epsilon, x, residual, gain, sum, y, rstd);
+  }
+  void rms_norm_backward(const Rows& o, bool accumulate, Const dy, Const x, Const gain, Const rstd, Const residual_grad,
+                         Mut dx, Mut dgain) override {
+    cuda::rms_norm_backward(queue_, o, accumulate, dy, x, gain, rstd, residual_grad, dx, dgain);
+  }
+  void gelu(std::int64_t count, Const x, Mut y) override { cuda::gelu(queue_, count, x, y); }
+  void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) override {
+    cuda::gelu_backward(queue_, count, dy, x, dx);
+  }
+  void gelu_exact(std::int64_t count, Const x, Mut y) override { cuda::gelu_exact(queue_, count, x, y); }
+  void gelu_exact_backward(std::int64_t count, Const dy, Const x, Mut dx) override {
+    cuda::gelu_exact_backward(queue_, count, dy, x, dx);
+  }
+  void swiglu(std::int64_t count, Const gate, Const up, Mut y) override { cuda::swiglu(queue_, count, gate, up, y); }
+  void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    cuda::swiglu_backward(queue_, count, dy, gate, up, dgate, dup);
+  }
+  void rotary(const Rotary& o, Const x, Mut y) override { cuda::rotary(queue_, o, x, y); }
+  void add(std::int64_t count, Const a, Const b, Mut sum) override { cuda::add(queue_, count, a, b, sum); }
+  void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
+    cuda::cast(queue_, count, accumulate, from, to);
+  }
+  void dropout(const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, nullptr, o, x, y); }
+  void dropout(const Step* step, const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, step, o, x, y); }
+
+  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
+    cuda::attention(queue_, o, q, k, v, y, log_sum_exp);
+  }
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                          Mut dk, Mut dv) override {
+    cuda::attention_backward(queue_, o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
+  }
+
+  void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
+    cuda::embedding(queue_, o, tokens, token_table, position_table, x);
+  }
+  void embedding_backward(const Embedding& o, bool accumulate, Const dx, Const tokens, Mut d_token_table,
+                          Mut d_position_table) override {
+    cuda::embedding_backward(queue_, o, accumulate, dx, tokens, d_token_table, d_position_table);
+  }
+
+  void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) override {
+    cuda::cross_entropy(queue_, nullptr, o, logits, targets, loss, log_sum_exp);
+  }
+  void cross_entropy(Step* step, const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) override {
+    cuda::cross_entropy(queue_, step, o, logits, targets, loss, log_sum_exp);
+  }
+  void cross_entropy_backward(const Rows& o, float scale, Const logits, Const targets, Const log_sum_exp,
+                              Mut dlogits) override {
+    cuda::cross_entropy_backward(queue_, nullptr, o, scale, logits, targets, log_sum_exp, dlogits);
+  }
+  void cross_entropy_backward(const Step* step, const Rows& o, Const logits, Const targets, Const log_sum_exp,
+                              Mut dlogits) override {
+    cuda::cross_entropy_backward(queue_, step, o, 1, logits, targets, log_sum_exp, dlogits);
+  }
+
+  void add_powers(int power, std::int64_t count, Const x, std::span<std::int64_t, ExactSum::words> sum) override {
+    cuda::add_powers(queue_, power, count, x, sum.data());
+  }
+  void max_magnitude(std::int64_t count, Const x, std::int64_t& largest) override {
+    cuda::max_magnitude(queue_, count, x, &largest);
+  }
+
+  void adamw(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
+    cuda::update(queue_, Optimizer::adamw, o, grad, parameter, first_moment, second_moment);
+  }
+  void adam(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) override {
+    cuda::update(queue_, Optimizer::adam, o, grad, parameter, first_moment, second_moment);
+  }
+  void sgd(const Update& o, Const grad, Mut parameter, Mut velocity) override {
+    cuda::update(queue_, velocity.data ? Optimizer::sgd_momentum : Optimizer::sgd, o, grad, parameter, velocity, {});
+  }
+  void lion(const Update& o, Const grad, Mut parameter, Mut moment) override {
+    cuda::update(queue_, Optimizer::lion, o, grad, parameter, moment, {});
+  }
+  void update(Optimizer optimizer, const Step* step, const Rule* rules, const Part* parts, std::int64_t part_count,
+              std::int64_t count, float norm_power, const std::int64_t* norm_words, std::int64_t word_count,
+              const double* loss, Const grad, Mut parameter, Mut first, Mut second) override {
+    cuda::update(queue_, optimizer, step, rules, parts, part_count, count, norm_power, norm_words, word_count, loss,
+                 grad, parameter, first, second);
+  }
+
+  void load_batch(const Step* step, std::int64_t rows, const std::int32_t* staged_tokens,
+                  const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets) override {
+    cuda::load_batch(queue_, step, rows, staged_tokens, staged_targets, tokens, targets);
+  }
+  void copy(const void* from, void* to, std::int64_t bytes) override { cuda::copy(queue_, from, to, bytes); }
+  void zero(void* to, std::int64_t bytes) override { cuda::zero(queue_, to, bytes); }
+  void advance(Step* step) override { cuda::advance(queue_, step); }
+  void mark(std::uint64_t* host_mapped, std::uint64_t value) override { cuda::mark(queue_, host_mapped, value); }
+
+ private:
+  Queue queue_;
+  Products products_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernels> make(const Options& options) { return std::make_unique<Cuda>(options); }
+
+}  // namespace foreshard::kernels::cuda
