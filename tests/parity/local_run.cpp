@@ -99,7 +99,7 @@ class Ranks {
     options.on_failure = [&](std::exception_ptr) { communicator.abort(1); };
     if (setup_.before_op) options.before_op = [this, index](const plan::Op& op) { setup_.before_op(index, op); };
     train::TrainingRank rank(setup_.settings, setup_.dtype, setup_.seed, communicator, setup_.optimizer,
-                             engine::on_cpu(*kernels, options));
+                             setup_.engine ? setup_.engine() : engine::on_cpu(*kernels, options));
     poison(rank);
     if (setup_.initial) set_parameters(rank, index, setup_);
     communicator.barrier();
@@ -115,7 +115,7 @@ class Ranks {
     }
     const std::lock_guard lock(mutex_);
     collect(rank, index, false, outcome_.weights);
-    if (index == 0) outcome_.counters = communicator.counters();
+    if (index == 0) outcome_.counters = rank.engine().counters();
   }
 
   void note(train::TrainingRank& rank, int index, std::int64_t step, const train::StepResult& result) {

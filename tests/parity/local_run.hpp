@@ -23,7 +23,8 @@ struct StepEnd {
 struct RunSetup {
   plan::Settings settings;
   DType dtype = DType::f64;
-  bool reference = true;  ///< reference kernels, else cpu
+  bool reference = true;                       ///< reference kernels, else cpu
+  std::function<engine::MakeEngine()> engine;  ///< empty: processor cores
   std::uint64_t seed = 7;
   std::vector<double> learning_rates = std::vector<double>(10, 1e-2);
   train::OptimizerSettings optimizer;

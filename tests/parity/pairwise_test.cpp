@@ -1,138 +1,20 @@
 // Every pair of settings, in some combination, against one rank that has the whole batch. In the type of the shards the
 // truth is double to rounding; in mixed precision, fp32 to the rounding of what is mixed in.
-#include "pairwise.hpp"
-
 #include <gtest/gtest.h>
 
-#include "local_run.hpp"
+#include "combinations.hpp"
 
 namespace foreshard::parity {
 namespace {
 
-using plan::Accumulation;
-using plan::BackwardPrefetch;
-using plan::Keep;
-using plan::Mesh;
-using plan::Wrap;
-using Mode = plan::Recompute::Mode;
-using Policy = Wrap::Policy;
-
-constexpr std::int64_t seq = 7, rows = 48, vocab = 37;
-const model::GptConfig odd_gpt{
-    .layers = 3, .width = 15, .heads = 3, .vocab_size = vocab, .max_seq_len = 9, .ffn_width = 23};
-const model::LlamaConfig odd_llama{.layers = 3,
-                                   .width = 15,
-                                   .heads = 3,
-                                   .vocab_size = vocab,
-                                   .max_seq_len = 9,
-                                   .ffn_width = 23,
-                                   .kv_heads = 1,
-                                   .head_width = 6};
-const model::MptConfig odd_mpt{
-    .layers = 3, .width = 15, .heads = 3, .vocab_size = vocab, .max_seq_len = 9, .ffn_width = 23};
-
-struct Steps {
-  int micro_batches;
-  Accumulation accumulation;
-};
-struct Ahead {
-  BackwardPrefetch backward;
-  int backward_depth, forward_depth;
-};
-struct Limits {
-  int gathers, reductions;
-  std::int64_t bytes = INT64_MAX;
-};
-
-const std::vector<Mesh> meshes{{8, 1, 1}, {1, 1, 8}, {2, 1, 4}, {4, 1, 2}, {1, 2, 4}, {1, 4, 2}, {2, 2, 2}, {1, 8, 1}};
-const std::vector<Keep> keeps{Keep::visit, Keep::micro_batch, Keep::step};
-const std::vector<Steps> steps{{1, Accumulation::reduce},
-                               {2, Accumulation::reduce},
-                               {3, Accumulation::reduce},
-                               {2, Accumulation::reduce_scatter},
-                               {3, Accumulation::no_sync}};
-const std::vector<Ahead> aheads{{BackwardPrefetch::none, 1, 0},
-                                {BackwardPrefetch::post, 1, 1},
-                                {BackwardPrefetch::pre, 1, 1},
-                                {BackwardPrefetch::pre, 3, 2}};
-const std::vector<Limits> limits{{1, 1}, {2, 2}, {plan::unlimited, plan::unlimited}, {plan::unlimited, 1, 10'000}};
-const std::vector<plan::Recompute> recomputes{
-    {}, {.mode = Mode::selective}, {.mode = Mode::full}, {.mode = Mode::full, .every = 2}};
-const std::vector<plan::Precision> precisions{{},
-                                              {.parameters = DType::bf16},
-                                              {.parameters = DType::bf16, .reduction = DType::bf16},
-                                              {.parameters = DType::bf16, .output = DType::f32},
-                                              {.parameters = DType::f16}};
-const std::vector<plan::Offload> offloads{
-    {}, {.parameters = true}, {.gradients = true}, {.optimizer = true}, {true, true, true}};
-const std::vector<Wrap> wraps{
-    {}, {.policy = Policy::blocks, .count = 2}, {.policy = Policy::size, .count = 500}, {.policy = Policy::none}};
-
-const std::vector<model::Config> models{odd_gpt, odd_llama, odd_mpt};
-
-const std::vector<std::size_t> sizes{meshes.size(), keeps.size(),      steps.size(),      aheads.size(),
-                                     limits.size(), recomputes.size(), precisions.size(), offloads.size(),
-                                     wraps.size(),  models.size()};
-
-const std::vector<Combination>& combinations() {
-  static const auto cover = pairwise_cover(sizes);
-  return cover;
-}
-
-RunSetup setup_of(const Mesh& mesh, int micro_batches, std::size_t of_model) {
-  model::Config model = models[of_model];
-  if (auto* gpt = std::get_if<model::GptConfig>(&model))
-    gpt->dropout =
-        micro_batches == 1 ? 0.1 : 0;  // a row's mask depends on its micro-batch, which differs between worlds
-  RunSetup setup{.settings = settings_of(model, seq, rows, mesh, micro_batches)};
-  setup.learning_rates = {1e-2, 1e-2, 1e-2};
-  setup.batch = [](std::int64_t step) { return formula_batch(rows, seq, vocab, step, 5); };
-  return setup;
-}
-
-bool is_mixed(const Combination& c) { return precisions[c[6]].parameters.has_value(); }
-
-RunSetup setup_of(const Combination& c) {
-  const Steps& step = steps[c[2]];
-  RunSetup setup = setup_of(meshes[c[0]], step.micro_batches, c[9]);
-  setup.settings.schedule = {.wrap = wraps[c[8]],
-                             .keep = keeps[c[1]],
-                             .accumulation = step.accumulation,
-                             .prefetch = aheads[c[3]].backward,
-                             .prefetch_depth = aheads[c[3]].backward_depth,
-                             .forward_prefetch = aheads[c[3]].forward_depth,
-                             .gather_limit = limits[c[4]].gathers,
-                             .gather_limit_bytes = limits[c[4]].bytes,
-                             .reduce_limit = limits[c[4]].reductions,
-                             .micro_batches = step.micro_batches,
-                             .recompute = recomputes[c[5]],
-                             .offload = offloads[c[7]],
-                             .precision = precisions[c[6]]};
-  if (is_mixed(c)) setup.dtype = DType::f32, setup.reference = false;
-  return setup;
-}
-
-const Outcome& one_rank(int micro_batches, std::size_t model) {
-  static std::map<std::pair<int, std::size_t>, Outcome> outcomes;
-  const std::pair key{micro_batches, model};
-  if (!outcomes.contains(key)) outcomes[key] = run(setup_of(Mesh{}, micro_batches, model));
-  return outcomes[key];
-}
-
-std::string text_of(const Combination& c) {
-  std::string text = "mesh, keep, steps, prefetch, limits, recompute, precision, offload, units, model:";
-  for (const std::size_t value : c) text += " " + std::to_string(value);
-  return text;
-}
-
 TEST(Pairwise, EveryPairStandsInSomeCombination) {
-  EXPECT_EQ(uncovered_pairs(sizes, combinations()), 0U);
-  EXPECT_GT(uncovered_pairs(sizes, {}), 400U);
+  EXPECT_EQ(uncovered_pairs(choices(), combinations()), 0U);
+  EXPECT_GT(uncovered_pairs(choices(), {}), 400U);
 }
 
 TEST(Pairwise, EveryCombinationEqualsOneRank) {
   for (const Combination& c : combinations()) {
-    const Outcome &truth = one_rank(steps[c[2]].micro_batches, c[9]), seen = run(setup_of(c));
+    const Outcome &truth = one_rank(c), seen = run(setup_of(c));
     const bool mixed = is_mixed(c);
     for (std::size_t i = 0; i < truth.losses.size(); ++i)
       EXPECT_NEAR(seen.losses[i], truth.losses[i], (mixed ? 8e-3 : 1e-11) * truth.losses[i]) << text_of(c);
