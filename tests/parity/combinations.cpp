@@ -99,9 +99,11 @@ const std::vector<Combination>& combinations() {
 
 bool is_mixed(const Combination& c) { return precisions[c[6]].parameters.has_value(); }
 
-RunSetup setup_of(const Combination& c) {
+RunSetup setup_of(const Combination& c) { return setup_of(c, meshes[c[0]]); }
+
+RunSetup setup_of(const Combination& c, const Mesh& mesh) {
   const Steps& step = steps[c[2]];
-  RunSetup setup = setup_of(meshes[c[0]], step.micro_batches, c[9]);
+  RunSetup setup = setup_of(mesh, step.micro_batches, c[9]);
   setup.settings.schedule = {.wrap = wraps[c[8]],
                              .keep = keeps[c[1]],
                              .accumulation = step.accumulation,

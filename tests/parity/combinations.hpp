@@ -16,8 +16,9 @@ const std::vector<Combination>& combinations();
 std::string text_of(const Combination& combination);
 
 /// Three steps of a small, odd model. Halves make it train in f32 with cpu kernels, else it is in double with reference
-/// kernels.
+/// kernels. On a mesh of its own choice, or on `mesh`.
 RunSetup setup_of(const Combination& combination);
+RunSetup setup_of(const Combination& combination, const plan::Mesh& mesh);
 bool is_mixed(const Combination& combination);
 
 /// The same steps on one rank that has the whole batch, in double.
