@@ -47,8 +47,9 @@ Config keys() {
              "predict on a cluster of GPUs: its name in the catalogue, or a JSON file of that form");
   config.add("runtime.profile", "",
              "whose runtime: foreshard-cpu, the default without a cluster, foreshard-cuda, the default with one, or "
-             "PyTorch's FSDP around Hugging Face's eager modules",
-             {.choices = {"", "foreshard-cpu", "foreshard-cuda", "pytorch-fsdp1", "pytorch-fsdp2"}});
+             "PyTorch's DDP or FSDP, or DeepSpeed's ZeRO, around Hugging Face's eager modules",
+             {.choices = {"", "foreshard-cpu", "foreshard-cuda", "pytorch-ddp", "pytorch-fsdp1", "pytorch-fsdp2",
+                          "deepspeed-zero1", "deepspeed-zero2", "deepspeed-zero3"}});
   sim::torch::add_torch_keys(config);
   config.add("machine.cores", 8, "cores of a node of the generic machine", {.min = 1});
   config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
@@ -206,8 +207,9 @@ int run(int argc, char** argv) {
   if (answered(config)) return 0;
   const bool torch = sim::torch::is_asked_for(config);
   if (config.get<bool>("explain-memory") && !torch)
-    throw InputError(ExitCode::usage,
-                     "--explain-memory explains PyTorch's memory\n  set runtime.profile=pytorch-fsdp1 or -fsdp2");
+    throw InputError(
+        ExitCode::usage,
+        "--explain-memory explains PyTorch's memory\n  set runtime.profile to one of pytorch-* or deepspeed-*");
   if (torch)
     sim::torch::run_command(config, command_line(argc, argv));
   else if (!config.get<std::string>("what-if").empty())

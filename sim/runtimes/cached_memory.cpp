@@ -38,9 +38,9 @@ void CachedMemory::free(void* block, Recorded recorded) {
 allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,
                                         int replicas) {
   const auto group = [&](model::OpKind kind) { return group_of(cluster, shard_ranks, replicas, kind); };
-  return allocator::outside_memory(
-      cluster, {.nccl = software.nccl, .lazy_loading = software.lazy_loading},
-      {{group(model::OpKind::all_gather), false}, {group(model::OpKind::all_reduce), true}});
+  std::vector<allocator::ProcessGroup> groups{{group(model::OpKind::all_gather), false}};
+  if (replicas > 1) groups.push_back({group(model::OpKind::all_reduce), true});
+  return allocator::outside_memory(cluster, {.nccl = software.nccl, .lazy_loading = software.lazy_loading}, groups);
 }
 
 }  // namespace foreshard::sim::torch

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "sim/runtimes/recorded_memory.hpp"
+#include "sim/runtimes/runtime_names.hpp"
 #include "sim/runtimes/torch_report.hpp"
 
 namespace foreshard::sim::torch {
@@ -46,7 +47,9 @@ void keep_trace(const Config& config, const std::string& command_line, const Tor
 
 }  // namespace
 
-bool is_asked_for(const Config& config) { return config.get<std::string>("runtime.profile").starts_with("pytorch-"); }
+bool is_asked_for(const Config& config) {
+  return runtime_named(config.get<std::string>("runtime.profile")).has_value();
+}
 
 void run_command(const Config& config, const std::string& command_line) {
   const Cluster cluster = cluster_of(config);

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/runtimes/unit_hooks.hpp"
+
 namespace foreshard::sim::torch {
 namespace {
 
@@ -77,8 +79,7 @@ Wrapper::Tensors Ddp::forward(std::size_t at, const Tensors& inputs, const Forwa
   cast(unit);
   Tensors outputs = run(inputs);
   eager_.gpu().enter(0, false);
-  for (const Tensor& y : outputs)
-    if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
+  before_backward_of(outputs, [this, at] { before_backward(at); });
   return outputs;
 }
 

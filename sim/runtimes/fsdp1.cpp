@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/runtimes/unit_hooks.hpp"
+
 namespace foreshard::sim::torch {
 namespace {
 
@@ -109,8 +111,7 @@ Wrapper::Tensors Fsdp1::forward(std::size_t at, const Tensors& inputs, const For
   eager_.gpu().enter(0, false);
   units_[at].awaits_backward = true;
   if (!sharded() || (options_.reshard && at != 0)) reshard(units_[at]);
-  for (const Tensor& y : outputs)
-    if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
+  before_backward_of(outputs, [this, at] { before_backward(at); });
   return outputs;
 }
 

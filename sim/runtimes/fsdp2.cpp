@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/runtimes/unit_hooks.hpp"
+
 namespace foreshard::sim::torch {
 
 using model::OpKind;
@@ -108,17 +110,6 @@ void Fsdp2::reshard(Unit& unit) {
   unit.is_whole = false;
 }
 
-/// The differentiable inputs go through one node, whose backward is the end of the unit's.
-Wrapper::Tensors Fsdp2::through_end_of_backward(std::size_t at, Tensors inputs) {
-  auto node = eager_.autograd().record({}, [this, at](const Gradients& g) { return after_backward(at), g; });
-  for (Tensor& x : inputs)
-    if (x.edge.wants_gradient()) {
-      node->next.push_back(x.edge);
-      x.edge = {node, node->next.size() - 1, nullptr};
-    }
-  return inputs;
-}
-
 Wrapper::Tensors Fsdp2::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
   Unit& unit = units_[at];
   unit.ended_backward = false;
@@ -127,12 +118,11 @@ Wrapper::Tensors Fsdp2::forward(std::size_t at, const Tensors& inputs, const For
   issue_gather(at);
   wait_for_gather(unit, false);
   prefetch_forward(at);
-  Tensors outputs = run(through_end_of_backward(at, inputs));
+  Tensors outputs = run(through_end_of_backward(eager_, inputs, [this, at] { after_backward(at); }));
   eager_.gpu().enter(0, false);
   if (at == 0) copied_out_ = Storage{};
   if (options_.reshard && at != 0) reshard_after_forward(unit);
-  for (const Tensor& y : outputs)
-    if (y.edge.node) y.edge.node->pre.emplace_back([this, at] { before_backward(at); });
+  before_backward_of(outputs, [this, at] { before_backward(at); });
   return outputs;
 }
 

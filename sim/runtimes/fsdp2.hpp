@@ -42,7 +42,6 @@ class Fsdp2 final : public Wrapper {
   void add_parameter(Unit& unit, const ParameterShape& shape);
   void begin_root();
   void gathers_wait_for(Nanoseconds event);
-  Tensors through_end_of_backward(std::size_t unit, Tensors inputs);
   void issue_gather(std::size_t unit);
   void start_gather(std::size_t unit);
   void make_whole(Unit& unit);

@@ -95,7 +95,7 @@ void Gpu::collective(Communicator communicator, model::OpKind kind, std::int64_t
 void Gpu::block(Nanoseconds event) { blocked_ += time_.block(event); }
 
 void Gpu::keep(const Span& span, model::OpKind kind, double bytes, std::uint32_t unit) {
-  if (keeps_trace_) ran_.push_back({span, time_.host(), current_, kind, unit, backward_, bytes});
+  if (keeps_trace_) ran_.push_back({span, time_.host(), current_, kind, unit, backward_, phase_, bytes});
 }
 
 void Gpu::begin_step() {

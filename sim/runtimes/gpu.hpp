@@ -16,7 +16,8 @@ struct Ran {
   model::OpKind kind{};
   std::uint32_t unit = 0;
   bool backward = false;
-  double bytes = 0;  ///< of a collective's whole buffer; of a kernel, what it moves
+  StepPhase phase = StepPhase::forward;  ///< in which the host issued it
+  double bytes = 0;                      ///< of a collective's whole buffer; of a kernel, what it moves
 };
 
 /// What a GPU and its host did in one step.

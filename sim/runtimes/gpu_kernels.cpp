@@ -68,7 +68,7 @@ Kernel GpuKernels::moves(double bytes) const {
 
 network::Group group_of(const Cluster& cluster, int shard_ranks, int replicas, model::OpKind kind) {
   const plan::Mesh mesh{.replicas = replicas, .inner = shard_ranks};
-  const bool over_replicas = kind == model::OpKind::all_reduce;
+  const bool over_replicas = kind == model::OpKind::all_reduce && replicas > 1;
   const auto members = members_of(mesh, over_replicas ? plan::GroupKind::replica : plan::GroupKind::shard,
                                   std::min(cluster.gpus_per_node, mesh.world_size()));
   return {members.ranks, members.on_node, 1 + members.in_equal_groups / members.on_node};

@@ -37,7 +37,8 @@ struct Transfer {
   int sms = 0;
 };
 
-/// Who takes part: all-reduces are over replicas, other collectives over the neighbours that share a model.
+/// Who takes part: all-reduces are over replicas where there are any, all else is over the neighbours that share a
+/// model.
 network::Group group_of(const Cluster& cluster, int shard_ranks, int replicas, model::OpKind kind);
 
 /// Times of kernels and collectives on a cluster's GPUs by sim/cost and sim/network; equal ones are looked up once.
@@ -50,7 +51,7 @@ class GpuKernels {
   const Kernel& attention(const cost::Attention& attention, bool backward);
   /// A kernel that moves `bytes`, read and written together.
   Kernel moves(double bytes) const;
-  /// `bytes` of the whole buffer; all-reduces are over replicas, the others over the ranks of a shard group.
+  /// `bytes` of the whole buffer; over whom says `group_of`.
   const Transfer& collective(model::OpKind kind, double bytes);
 
   int sms() const { return gpu_.sms; }

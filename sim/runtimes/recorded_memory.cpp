@@ -127,7 +127,12 @@ allocator::PeakReport explain_memory(const TorchJob& job, const Cluster& cluster
   } catch (const DeviceIsFull&) {
     events = memory.events();
   }
-  return allocator::explain_peak(events, options);
+  allocator::PeakReport report = allocator::explain_peak(events, options);
+  if (job.run.runtime == Runtime::ddp)  // it has no shards, and whole gradients in any case
+    std::erase_if(report.knobs, [](const allocator::Knob& knob) {
+      return knob.name == "twice the shards" || knob.name == "reducing gradients in every micro-batch";
+    });
+  return report;
 }
 
 }  // namespace foreshard::sim::torch

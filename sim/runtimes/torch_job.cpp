@@ -8,6 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "sim/runtimes/data_parallel_job.hpp"
+#include "sim/runtimes/runtime_names.hpp"
 #include "sim/runtimes/torch_model.hpp"
 
 namespace foreshard::sim::torch {
@@ -36,6 +38,10 @@ std::string refusal(const Config& config, std::string_view key, std::string_view
 }
 
 bool is_fsdp1(const Config& config) { return config.get<std::string>("runtime.profile") == "pytorch-fsdp1"; }
+
+Runtime runtime_of(const Config& config) {
+  return runtime_named(config.get<std::string>("runtime.profile")).value_or(Runtime::fsdp2);
+}
 
 /// "2.15" or "2.28.3", with as many numbers as `count`.
 network::Version read_version(const Config& config, std::string_view key, std::size_t count, Problems& problems) {
@@ -166,6 +172,15 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
   run.wrap.reduce = schedule.precision.reduction.value_or(DType::f32);
 }
 
+void read_wrapping(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
+  if (job.run.runtime == Runtime::ddp) return read_ddp(config, settings, job, problems);
+  if (zero_stage(job.run.runtime) > 0) return read_zero(config, settings, job, problems);
+  read_strategy(settings, job.run, problems);
+  read_prefetch(config, settings, job);
+  read_prefetch_problems(config, problems);
+  read_limits(config, settings, job, problems);
+}
+
 double parameters_of(const UnitShapes& units) {
   double all = 0;
   for (const auto& unit : units)
@@ -191,6 +206,7 @@ void add_torch_keys(Config& config) {
   config.add("torch.alloc_conf", "", "pytorch-*: PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True");
   config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
              {.unit = "s", .min = 0});
+  add_data_parallel_keys(config);
 }
 
 TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
@@ -198,17 +214,14 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   Problems problems;
   for (const Absent& key : absent)
     if (config.has(key.key) && !config.is_default(key.key)) problems.push_back(refusal(config, key.key, key.why));
-  job.run.runtime = is_fsdp1(config) ? Runtime::fsdp1 : Runtime::fsdp2;
+  job.run.runtime = runtime_of(config);
   job.run.model = eager_model_of(settings.model, problems);
   job.software = read_software(config, problems);
   read_release(config, job, problems);
   read_modules(config, job, problems);
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
-  read_strategy(settings, job.run, problems);
-  read_prefetch(config, settings, job);
-  read_prefetch_problems(config, problems);
-  read_limits(config, settings, job, problems);
   read_step(config, settings, job.run, problems);
+  read_wrapping(config, settings, job, problems);
   if (problems.empty()) {
     job.parameters = parameters_of(unit_shapes(job.run.model));
     return job;

@@ -18,11 +18,11 @@ struct TorchJob {
   std::vector<std::string> notes;  ///< keys that are read otherwise than by our own runtimes, a line each
 };
 
-/// Declares torch.*: what PyTorch has that our runtimes have not.
+/// Declares torch.* and deepspeed.*: what these have that our runtimes have not.
 void add_torch_keys(Config& config);
 
-/// The run that the plan's keys and torch.* describe, by `runtime.profile` = pytorch-fsdp1 or pytorch-fsdp2. Throws one
-/// InputError(usage) that names every key which asks for what PyTorch's FSDP has not, or what is not modelled.
+/// The run that the plan's keys, torch.* and deepspeed.* describe, by `runtime.profile` (runtime_names.hpp). Throws one
+/// InputError(usage) that names every key which asks for what the runtime has not, or what is not modelled.
 TorchJob read_torch_job(const Config& config, const plan::Settings& settings);
 
 }  // namespace foreshard::sim::torch

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "sim/runtimes/runtime_names.hpp"
 #include "sim/runtimes/torch_fit.hpp"
 
 namespace foreshard::sim::torch {
@@ -12,9 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view runtime_name(const TorchJob& job) {
-  return job.run.runtime == Runtime::fsdp1 ? "pytorch-fsdp1" : "pytorch-fsdp2";
-}
+std::string_view runtime_name(const TorchJob& job) { return name_of(job.run.runtime); }
 
 int world_size(const TorchJob& job) { return job.run.wrap.world * job.run.wrap.replicas; }
 

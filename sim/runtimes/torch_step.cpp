@@ -6,6 +6,8 @@
 #include "sim/runtimes/fsdp1.hpp"
 #include "sim/runtimes/fsdp2.hpp"
 #include "sim/runtimes/torch_optimizer.hpp"
+#include "sim/runtimes/zero2.hpp"
+#include "sim/runtimes/zero3.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -17,15 +19,20 @@ std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
       return std::make_unique<Fsdp1>(eager, shapes, run.wrap);
     case Runtime::ddp:
       return std::make_unique<Ddp>(eager, shapes, run.wrap);
+    case Runtime::zero1:
+    case Runtime::zero2:
+      return std::make_unique<Zero2>(eager, shapes, run.wrap);
+    case Runtime::zero3:
+      return std::make_unique<Zero3>(eager, shapes, run.wrap);
     case Runtime::fsdp2:
       break;
   }
   return std::make_unique<Fsdp2>(eager, shapes, run.wrap);
 }
 
-/// FSDP1 with bf16 casts the model's buffers too, in the first forward.
-void cast_buffers(Storage& buffers, const TorchRun& run) {
-  if (run.runtime == Runtime::fsdp1 && run.wrap.mixed)
+/// The model's buffers too, in the first forward.
+void cast_buffers(Storage& buffers, const Wrapper& wrapper, const TorchRun& run) {
+  if (wrapper.casts_buffers() && run.wrap.mixed)
     buffers.resize(buffer_elements(run.model) * size_bytes(run.wrap.compute));
 }
 
@@ -52,7 +59,9 @@ class TorchSteps::Training {
     live_.phase = StepPhase::update;
     eager_.gpu().begin_update();
     if (run_.clip && run_.runtime == Runtime::fsdp1) norm_ = eager_.empty(1, DType::f32);
+    wrapper_->before_update();
     optimizer_.step();
+    wrapper_->after_update();
     if (!run_.keeps_gradients) wrapper_->zero_grad();
     memory.peak = live_.peak, memory.peak_in = live_.peak_in, memory.after_step = live_.now;
     return memory;
@@ -64,7 +73,7 @@ class TorchSteps::Training {
     live_.phase = StepPhase::forward;
     eager_.gpu().begin_micro_batch();
     wrapper_->begin_micro_batch(last || !run_.no_sync, last);
-    cast_buffers(buffers_, run_);
+    cast_buffers(buffers_, *wrapper_, run_);
     const Tensor loss = torch::loss(eager_, *wrapper_, run_.model, run_.batch, inputs_, run_.recompute);
     const std::int64_t after_forward = live_.now;
     live_.phase = StepPhase::backward;

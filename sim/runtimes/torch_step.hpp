@@ -8,7 +8,7 @@
 
 namespace foreshard::sim::torch {
 
-enum class Runtime : std::uint8_t { fsdp1, fsdp2, ddp };
+enum class Runtime : std::uint8_t { fsdp1, fsdp2, ddp, zero1, zero2, zero3 };
 
 struct TorchRun {
   Runtime runtime = Runtime::fsdp2;
@@ -42,7 +42,7 @@ struct RunMemory {
   std::vector<StepMemory> steps;
 };
 
-/// Steps of PyTorch FSDP on rank 0, in the order in which its host issues them: forward and loss, backward, the
+/// Steps of a run on rank 0, in the order in which its host issues them: forward and loss, backward, the
 /// optimizer, zero_grad. From the second step on all are equal.
 RunMemory live_memory(const TorchRun& run, int steps);
 

@@ -22,7 +22,7 @@ plan::GroupKind group_of(OpKind kind) {
 plan::Op op_of(const Ran& ran) {
   plan::Op op{.kind = ran.kind, .lane = lane_of(ran.stream), .group = group_of(ran.kind), .unit = {ran.unit}};
   op.phase = ran.backward ? plan::Phase::backward : plan::Phase::forward;
-  if (ran.kind == OpKind::adamw) op.phase = plan::Phase::update;
+  if (ran.phase == StepPhase::update) op.phase = plan::Phase::update;
   op.cost.read_bytes = ran.bytes;
   if (op.group == plan::GroupKind::none) return op;
   op.sizes.rows = static_cast<std::int64_t>(ran.bytes / 4);  // of 4 bytes each, by the one operand of all collectives
@@ -58,7 +58,7 @@ std::vector<trace::Event> events_of(const TorchPrediction& prediction) {
                       .duration_ns = span.end - span.start,
                       .op = op,
                       .step = 1,
-                      .micro_batch = prediction.ran[op].kind == OpKind::adamw ? 1 : 0});
+                      .micro_batch = prediction.ran[op].phase == StepPhase::update ? 1 : 0});
   }
   return events;
 }

@@ -19,6 +19,22 @@ enum class BackwardPrefetch : std::uint8_t { pre, post, none };
 
 enum class Collective : std::uint8_t { all_gather, reduce_scatter, all_reduce };
 
+/// DeepSpeed's `zero_optimization`, in numbers of elements; defaults of 0.19.
+struct ZeroOptions {
+  int stage = 1;
+  std::int64_t reduce_bucket = 500'000'000;  ///< gradients that are reduced together
+  bool overlaps = false;                     ///< reductions run beside backward (`overlap_comm`)
+  bool reduce_scatter = true;                ///< only the owner of a gradient is given its sum
+  bool multi_rank_reduction = true;          ///< stages 1, 2: one all-reduce for all owners, not a reduction for each
+                                             ///< (`use_multi_rank_bucket_allreduce`)
+  // Stage 3.
+  std::int64_t prefetch_bucket = 50'000'000;        ///< that each module's visit prefetches
+  std::int64_t persistence_threshold = 100'000;     ///< parameters of at most so many elements stay gathered
+  std::int64_t max_live = 1'000'000'000;            ///< gathered elements up to which there is prefetching
+  std::int64_t max_reuse_distance = 1'000'000'000;  ///< what is used again within so many stays gathered
+  std::int64_t sub_group = 1'000'000'000;           ///< of a rank's part, that are updated together
+};
+
 /// How a model is wrapped. Strategies: `reshard` frees a block after its forward (full_shard), else it stays until its
 /// backward has ended (shard_grad_op); the root always stays.
 struct WrapOptions {
@@ -36,6 +52,7 @@ struct WrapOptions {
   int prefetch_depth = 0;      ///< FSDP2: units that each names to prefetch, in both directions; 0 is the default
   std::int64_t bucket_bytes = 25 << 20;  ///< DDP: of gradients that are reduced together
   bool gradients_are_views = false;      ///< DDP: of their buckets (gradient_as_bucket_view)
+  ZeroOptions zero;
   std::function<void(Collective, std::size_t unit)> on_issue = [](Collective, std::size_t) {};
 };
 
@@ -64,6 +81,9 @@ class Wrapper {
   virtual bool casts_buffers() const = 0;
   /// Elements of each tensor that the optimizer updates on this rank.
   virtual std::vector<std::int64_t> updated() const = 0;
+  /// What comes before and after the optimizer's own work.
+  virtual void before_update() {}
+  virtual void after_update() {}
   /// The sharded gradients are dropped.
   virtual void zero_grad() = 0;
 

@@ -70,6 +70,27 @@ TEST(TorchJob, ReadsStrategyPrefetchAndMicroBatches) {
   EXPECT_EQ(job_of({"--parallel.world_size=4", "--parallel.prefetch_depth=3"}).run.wrap.prefetch_depth, 3);
 }
 
+TEST(TorchJob, ReadsRuntimesThatWrapNoUnits) {
+  const TorchJob ddp = job_of({"--runtime.profile=pytorch-ddp", "--parallel.world_size=16", "--precision.param=bf16",
+                               "--torch.bucket_cap_mb=50", "--torch.gradient_as_bucket_view=true"});
+  EXPECT_EQ(ddp.run.runtime, Runtime::ddp);
+  EXPECT_EQ(ddp.run.wrap.world, 1);
+  EXPECT_EQ(ddp.run.wrap.replicas, 16);
+  EXPECT_EQ(ddp.run.wrap.bucket_bytes, 50 << 20);
+  EXPECT_TRUE(ddp.run.wrap.gradients_are_views);
+  EXPECT_EQ(ddp.run.wrap.reduce, DType::f32);
+  const TorchJob zero1 = job_of({"--runtime.profile=deepspeed-zero1", "--parallel.world_size=16"});
+  EXPECT_FALSE(zero1.run.wrap.zero.overlaps);
+  const TorchJob zero3 = job_of({"--runtime.profile=deepspeed-zero3", "--parallel.world_size=16",
+                                 "--precision.param=fp16", "--deepspeed.reduce_bucket_size=2e8"});
+  EXPECT_EQ(zero3.run.wrap.world, 16);
+  EXPECT_EQ(zero3.run.wrap.reduce, DType::f16);
+  EXPECT_EQ(zero3.run.wrap.zero.reduce_bucket, 200'000'000);
+  EXPECT_EQ(zero3.run.wrap.zero.stage, 3);
+  EXPECT_TRUE(zero3.run.wrap.zero.overlaps);
+  EXPECT_EQ(zero3.run.loop, UpdateLoop::fused);
+}
+
 std::string refusal_of(const std::vector<const char*>& arguments) {
   try {
     job_of(arguments);
@@ -90,8 +111,20 @@ TEST(TorchJob, RefusesByNameWhatFsdpHasNot) {
             std::string::npos);
 }
 
-TEST(TorchJob, WritesATraceThatAgreesWithItself) {
-  const TorchJob job = job_of({"--model.preset=byte-llama-tiny", "--parallel.world_size=16",
+TEST(TorchJob, RefusesShardsWhereThereIsNoChoiceOfThem) {
+  for (const char* profile : {"--runtime.profile=pytorch-ddp", "--runtime.profile=deepspeed-zero2"})
+    for (const char* key : {"--parallel.strategy=shard_grad_op", "--parallel.prefetch=none",
+                            "--parallel.limit=unlimited", "--parallel.reshard_after_forward=never"}) {
+      const std::string name = std::string(key).substr(2, std::string(key).find('=') - 2);
+      EXPECT_NE(refusal_of({profile, "--parallel.world_size=4", key}).find(name), std::string::npos) << key;
+    }
+}
+
+class TorchTrace : public testing::TestWithParam<const char*> {};
+
+TEST_P(TorchTrace, AgreesWithItself) {
+  const std::string profile = std::string("--runtime.profile=") + GetParam();
+  const TorchJob job = job_of({profile.c_str(), "--model.preset=byte-llama-tiny", "--parallel.world_size=16",
                                "--train.global_batch_size=32", "--precision.param=bf16"});
   const TorchPrediction prediction = predict(job, read_cluster("dgx-a100"));
   const auto path = std::filesystem::temp_directory_path() / "foreshard_torch_trace_test.h5";
@@ -103,6 +136,15 @@ TEST(TorchJob, WritesATraceThatAgreesWithItself) {
   EXPECT_EQ(trace.steps.at(0).tokens, job.run.batch.tokens() * 2);
   std::filesystem::remove(path);
 }
+
+INSTANTIATE_TEST_SUITE_P(, TorchTrace,
+                         testing::Values("pytorch-ddp", "pytorch-fsdp1", "pytorch-fsdp2", "deepspeed-zero1",
+                                         "deepspeed-zero2", "deepspeed-zero3"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace foreshard::sim::torch
