@@ -51,9 +51,22 @@ double BlockCompute::elementwise() const {
   return e_.elementwise * 2 * numbers * tokens_ / bytes_per_s();
 }
 
+double BlockCompute::casts() const {
+  const double inputs = tokens_ * (3 * d(s_.width) + d(s_.ffn_width));
+  return e_.cast_bytes * (inputs + block_parameters(s_)) / bytes_per_s();
+}
+
+double BlockCompute::casts_backward() const {
+  const double kv = 2 * d(s_.width) / d(s_.heads) * d(s_.kv_heads);
+  const double results = 3 * d(s_.width) + kv + (s_.gated_mlp ? 2 : 1) * d(s_.ffn_width);
+  return e_.cast_bytes * tokens_ * results / bytes_per_s();
+}
+
 double BlockCompute::loss() const { return e_.loss_bytes * tokens_ * d(s_.vocab_size) / bytes_per_s(); }
 
-double BlockCompute::forward() const { return std::max(products() + attention() + elementwise(), e_.issue_s); }
+double BlockCompute::forward() const {
+  return std::max(products() + casts() + attention() + elementwise(), e_.issue_s);
+}
 
 double BlockCompute::recomputation() const {
   return s_.recomputed * (forward() - (s_.stops_recomputation_early ? last_product() : 0));
@@ -62,7 +75,8 @@ double BlockCompute::recomputation() const {
 double BlockCompute::backward() const {
   const double gradients = s_.trained < 1 ? 1 : 2;  // of inputs, and of parameters
   const double adapters = s_.trained < 1 ? e_.adapter_bytes * d(s_.width) * tokens_ / bytes_per_s() : 0;
-  const double compute = gradients * products() + attention_backward() + 2 * elementwise() + adapters;
+  const double compute =
+      gradients * products() + casts_backward() + attention_backward() + 2 * elementwise() + adapters;
   return std::max(compute, e_.issue_s) + recomputation();
 }
 

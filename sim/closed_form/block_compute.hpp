@@ -13,7 +13,9 @@ class BlockCompute {
   double attention() const;  ///< forward; causal: half of the scores, in a kernel's padded heads
   double attention_backward() const;
   double elementwise() const;  ///< forward: two norms, two sums, the activation, read and written once
-  double loss() const;         ///< forward and backward
+  double casts() const;        ///< forward: of products' inputs; backward casts the gradients of their results
+  double casts_backward() const;
+  double loss() const;  ///< forward and backward
   double forward() const;
   double recomputation() const;  ///< of the part that is computed again
   double backward() const;       ///< with recomputation

@@ -18,8 +18,13 @@ double eager(const Step& s, bool frozen) {
   return norms + inputs + of_attention(s) + rotated + 3 * d(s.ffn_width);
 }
 
+double inputs_of_products(const Step& s) { return 3 * d(s.width) + d(s.ffn_width); }
+
 /// Inputs of both norms; of the activation.
-double compiled(const Step& s) { return 2 * d(s.width) + of_attention(s) + (s.gated_mlp ? 2 : 1) * d(s.ffn_width); }
+double fewest(const Step& s) { return 2 * d(s.width) + of_attention(s) + (s.gated_mlp ? 2 : 1) * d(s.ffn_width); }
+
+/// Besides what products work on, but attention's result, which is there once.
+double compiled(const Step& s) { return fewest(s) + inputs_of_products(s) - d(s.width); }
 
 /// The block's input, attention's result, and of its products' results half.
 double selected(const Step& s) {
@@ -30,7 +35,8 @@ double selected(const Step& s) {
 /// Numbers that a block saves for each token.
 double saved_numbers(const Step& s, const Kept& k) {
   if (k.saving == Saving::selected) return selected(s);
-  return k.saving == Saving::compiled ? compiled(s) : eager(s, k.trained_part < 1);
+  if (k.saving == Saving::fewest) return fewest(s);
+  return k.saving == Saving::compiled ? compiled(s) : eager(s, k.trained_part < 1 && !k.adapts_all_products);
 }
 
 /// Parameters with both tables where they are not one.
@@ -42,8 +48,11 @@ double root_parameters(const Step& s) { return d(s.vocab_size * s.width) * (s.ti
 
 double PeakMemory::peak() const { return std::max({at_loss, in_backward, at_update}); }
 
+double PeakMemory::needed(double fragmentation) const { return lasting + fragmentation * (peak() - lasting); }
+
 double PeakMemory::held(double fragmentation) const {
-  return std::max(fragmentation * std::max(at_loss, in_backward) + outlasting, fragmentation * at_update);
+  const double with_activations = std::max(at_loss, in_backward) - lasting;
+  return std::max(lasting + fragmentation * with_activations + outlasting, needed(fragmentation));
 }
 
 PeakMemory peak_memory(const Step& s, const Kept& k) {
@@ -51,14 +60,17 @@ PeakMemory peak_memory(const Step& s, const Kept& k) {
   const double parameter_shards = s.shards_parameters ? s.shard_degree : 1;
   const double gradient_shards = s.shards_gradients ? s.shard_degree : 1;
   const double tokens = d(s.rows * s.seq_len);
+  const double blocks = s.reshards_after_forward ? std::min(k.gathered_blocks, d(s.layers)) : d(s.layers);
   PeakMemory m;
   const double tables = k.table > 0 ? root_parameters(s) * (k.table - k.parameter) : 0;
-  m.state = (all * k.parameter + tables) / parameter_shards + trained * k.moments / s.shard_degree;
+  const double adapters = k.trained_part < 1 ? trained * k.adapter : 0;
+  m.state = (all * k.parameter + tables + adapters) / parameter_shards + trained * k.moments / s.shard_degree;
   if (s.shards_parameters && s.shard_degree > 1)
-    m.gathered = (root_parameters(s) + (s.reshards_after_forward ? 2 : d(s.layers)) * block) * k.computed;
+    m.gathered = root_parameters(s) * k.computed + blocks * block * k.gathered;
   else if (k.copies_parameters)
     m.gathered = all * k.computed;
-  const double saved = k.activations * saved_numbers(s, k) * tokens * k.computed;
+  const double saved =
+      (k.activations * saved_numbers(s, k) * k.computed + k.product_inputs * inputs_of_products(s)) * tokens;
   const double input = tokens * d(s.width) * k.computed;
   m.activations = d(s.layers) * ((1 - s.recomputed) * saved + s.recomputed * input) + 2 * input;
   m.loss = k.loss_bytes * tokens * d(s.vocab_size);
@@ -68,8 +80,10 @@ PeakMemory peak_memory(const Step& s, const Kept& k) {
   const double on_its_way = k.trained_part * block * (k.computed + s.reduced_bytes);
   m.in_backward = m.state + m.gathered + m.activations + (s.recomputed > 0 ? saved : 0) + on_its_way +
                   std::max(of_before, gradients / d(std::max<std::int64_t>(1, s.layers)));
-  m.at_update = m.state + gradients + trained * k.update_temporaries / s.shard_degree;
-  m.outlasting = m.at_update - m.state - of_before;
+  const double updated = k.updates_one_by_one ? trained / d(std::max<std::int64_t>(1, s.layers)) : trained;
+  m.at_update = m.state + gradients + updated * k.update_temporaries / s.shard_degree;
+  m.lasting = m.state + of_before;
+  m.outlasting = m.at_update - m.lasting;
   return m;
 }
 

@@ -26,6 +26,7 @@ struct Efficiency {
   double memory = 0.85;             ///< of memory_bytes
   double elementwise = 2.2;         ///< traffic over that of fused operators
   double loss_bytes = 28;           ///< traffic a token and vocabulary entry
+  double cast_bytes = 0;            ///< traffic of casts to narrower numbers, an operand's element of a product
   double update_bytes = 28;         ///< traffic a parameter of the shard
   double adapter_bytes = 0;         ///< traffic of low-rank adapters, a token and number of the width in each block
   double network = 0.8;             ///< of the links' rates

@@ -24,12 +24,16 @@ from scipy.optimize import least_squares
 HERE = pathlib.Path(__file__).parent
 PROFILE = HERE / "closed_form.json"
 ERROR_BARS = HERE / "error_bars.json"
+LEFT_OUT = HERE / "left_out.json"
 TABLES = sorted((HERE.parent.parent / "tests/data/measurements").glob("*.csv"))
-FIXED = {"memory", "outside_bytes", "communicator_bytes", "four_bit_bytes", "lora_part", "activations.eager", "loss_memory.eager",
-         "link_latency_s", "network_latency_s", "network", "issue_s", "products", "products.rtx-4090", "products.rtx-5060-ti", "fp4", "fp8.rtx-4090", "fp8.rtx-5060-ti", "fp8.rtx-5090", "attention.math",
-         "attention.flash3", "attention_heads_of_64", "attention_backward", "loss.compiled", "loss.xla"}
-UPPER = {"contention": 0.6}
-PARTS_OF_A_PEAK = ("products.", "attention.", "fp8")
+FIXED = {"memory", "outside_bytes", "communicator_bytes", "four_bit_product_inputs", "cast_bytes.fused", "cast_bytes.tensorwise",
+         "cast_bytes.rowwise", "activations.eager", "activations.eager.gated", "loss_memory.eager", "link_latency_s",
+         "network_latency_s", "network", "issue_s", "products", "products.rtx-4090", "products.rtx-5060-ti", "products.sm_80",
+         "products.sm_90", "products.h100-sxm-96gb", "fp4", "attention.math", "attention.flash1", "attention.flash2.sm_90",
+         "attention.flash3", "attention_heads_of_64", "attention_heads_of_64.flash1", "attention_heads_of_64.triton",
+         "attention_backward", "loss.compiled", "loss.xla", "loss.xla_alone", "loss.hand_written", "host_s.hand_written",
+         "update_bytes", "contention", "jitter"}
+PARTS_OF_A_PEAK = ("products.", "attention.")
 FITTED = "fitted to the runs of tests/data/measurements by refit_closed_form.py"
 
 
@@ -37,17 +41,19 @@ class Rows:
     """Relative errors of all rows that can be used, of throughput and then of memory, for given constants."""
 
     def __init__(self, binary: pathlib.Path, folder: pathlib.Path):
-        self.binary, self.folder = binary, folder
+        self.binary, self.folder, self.tables = binary, folder, TABLES
         _, self.rows = self.errors({})
+        used = {source for _, source, _ in self.rows}
+        self.tables = [t for t in TABLES if any(row["source"] in used for row in csv.DictReader(t.open()))]
 
     def errors(self, constants: dict[str, float]) -> tuple[np.ndarray, list[tuple[str, str, str]]]:
         overrides = self.folder / "constants.json"
         overrides.write_text(json.dumps(constants))
-        subprocess.run([self.binary, "validate", *TABLES, "--constants", overrides, "--out", self.folder / "out"], check=True,
+        subprocess.run([self.binary, "validate", *self.tables, "--constants", overrides, "--out", self.folder / "out"], check=True,
                        stdout=subprocess.DEVNULL)
         errors, rows, self.classes = [], [], []
         for column in ("error_pct", "memory_error_pct"):
-            for table in TABLES:
+            for table in self.tables:
                 for row in csv.DictReader((self.folder / "out" / table.name).open()):
                     if row[column]:
                         errors.append(float(row[column]) / 100)
@@ -61,7 +67,7 @@ def is_fixed(name: str) -> bool:
 
 
 def most(name: str) -> float:
-    return UPPER.get(name, 1.0 if name.startswith(PARTS_OF_A_PEAK) else np.inf)
+    return 1.0 if name.startswith(PARTS_OF_A_PEAK) else np.inf
 
 
 def fit(rows: Rows, assumed: dict[str, float], used: np.ndarray) -> dict[str, float]:
@@ -107,15 +113,17 @@ def write_error_bars(errors: np.ndarray, classes: list[str]) -> None:
     ERROR_BARS.write_text(json.dumps(bars, indent=1) + "\n")
 
 
-def leave_out(rows: Rows, assumed: dict[str, float], source: str) -> None:
+def leave_out(rows: Rows, assumed: dict[str, float], source: str) -> dict[str, float] | None:
     left = np.array([s == source for _, s, _ in rows.rows])
     errors, _ = rows.errors(assumed | fit(rows, assumed, ~left))
     timed = left & np.array([column == "error_pct" for column, _, _ in rows.rows])
     if not timed.any():
-        return
+        return None
     keys = [s + g for (_, s, g), t in zip(rows.rows, timed) if t]
-    print(f"without {source:34.34} {summary(errors[timed])}; with one scale a GPU {100 * np.abs(scaled(errors[timed], keys)).mean():.2f} %",
-          flush=True)
+    size, after = 100 * np.abs(errors[timed]), 100 * np.abs(scaled(errors[timed], keys)).mean()
+    print(f"without {source:34.34} {summary(errors[timed])}; with one scale a GPU {after:.2f} %", flush=True)
+    found = {"mape_pct": size.mean(), "bias_pct": 100 * errors[timed].mean(), "p90_pct": np.percentile(size, 90), "scaled_mape_pct": after}
+    return {"rows": len(size)} | {name: round(float(value), 2) for name, value in found.items()}
 
 
 def main() -> None:
@@ -131,8 +139,10 @@ def main() -> None:
         if options.without:
             sources = [s for _, s, _ in rows.rows]
             each = sorted({s for s in sources if sources.count(s) >= 3})
-            for source in each if options.without == "each" else [options.without]:
-                leave_out(rows, assumed, source)
+            found = {s: leave_out(rows, assumed, s) for s in (each if options.without == "each" else [options.without])}
+            if options.write:
+                left_out = json.loads(LEFT_OUT.read_text()) | {s: f for s, f in found.items() if f}
+                LEFT_OUT.write_text(json.dumps(left_out, indent=1, sort_keys=True) + "\n")
             return
         memory = np.array([column == "memory_error_pct" for column, _, _ in rows.rows])
         fitted = fit(rows, assumed, np.ones(len(memory), bool))

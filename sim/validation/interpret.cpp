@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <initializer_list>
+#include <tuple>
 #include <utility>
 
 #include "sim/validation/published_run.hpp"
@@ -48,9 +50,9 @@ class Interpretation {
     read_cluster();
     read_batch();
     read_strategy();
+    read_kernels();
     read_precision();
     read_recomputation();
-    read_kernels();
     run_.peak_kind = peak_kind(lower(row_.peak_mem_kind));
     return run_;
   }
@@ -89,8 +91,31 @@ class Interpretation {
     run_.ffn_width = *row_.d_ff;
     run_.vocab_size = *row_.vocab;
     run_.seq_len = *row_.seq_len;
-    run_.gated_mlp =
-        has_any(model_, {"llama", "mistral", "mixtral", "qwen", "gemma", "yi-", "phi-3", "granite", "olmo"});
+    run_.gated_mlp = has_any(model_, {"llama", "mistral", "mixtral", "qwen", "gemma", "yi ", "yi-", "phi-3", "granite",
+                                      "olmo", "deepseek", "baichuan", "internlm", "vicuna"});
+    run_.tied_head = !run_.gated_mlp || run_.width < 2600;
+    if (row_.params_b) read_matrices(1e9 * *row_.params_b);
+  }
+
+  /// How many matrices blocks have, and tables the model, follows from its parameters, if any count is 5 % near.
+  void read_matrices(double parameters) {
+    double nearest = 0.05;
+    for (const bool gated : {run_.gated_mlp, !run_.gated_mlp})
+      for (const bool tied : {run_.tied_head, !run_.tied_head}) {
+        const double off = std::abs(parameters_in_matrices(gated, tied) / parameters - 1);
+        if (off + 1e-3 >= nearest) continue;
+        nearest = off;
+        found_ = {gated, tied};
+      }
+    if (found_) std::tie(run_.gated_mlp, run_.tied_head) = *found_;
+  }
+
+  double parameters_in_matrices(bool gated, bool tied) const {
+    const auto width = static_cast<double>(run_.width), kv = static_cast<double>(run_.kv_heads);
+    const double attention = width * (2 * width + 2 * width / static_cast<double>(run_.heads) * kv);
+    const double feed_forward = (gated ? 3 : 2) * width * static_cast<double>(run_.ffn_width);
+    const double table = width * static_cast<double>(run_.vocab_size);
+    return static_cast<double>(run_.layers) * (attention + feed_forward) + (tied ? 1 : 2) * table;
   }
 
   void read_cluster() {
@@ -155,7 +180,17 @@ class Interpretation {
     run_.shard_degree_stated = !has_any(strategy_, {"per-row"});
     run_.reshards_after_forward = run_.stage == ZeroStage::parameters && row_.reshard_after_forward != "no";
     run_.offloads = !row_.offload.empty() && !lower(row_.offload).starts_with("none");
-    run_.lora = has_any(notes_ + precision_ + lower(row_.model), {"lora", "adapter"});
+    read_adapters();
+  }
+
+  /// Where the rank is not printed, it is what the software's recipes have: litgpt's 32, of queries and values;
+  /// torchtune's 8, of these; fsdp_qlora's 64, of all products.
+  void read_adapters() {
+    run_.lora = has_any(notes_ + precision_ + model_, {"lora", "adapter"});
+    const bool few = has_any(source_, {"litgpt", "torchtune"});
+    const int usual = has_any(source_, {"fsdp_qlora"}) ? 64 : has_any(source_, {"litgpt"}) ? 32 : few ? 8 : 16;
+    run_.lora_rank = std::max(1, number_after(notes_, " r=", number_after(notes_, "rank ", usual)));
+    run_.lora_of_all_products = !few;
   }
 
   Runtime runtime() const {
@@ -194,10 +229,28 @@ class Interpretation {
     // Composer's DEFAULT left parameters in fp32 to autocast in its first year, and casts them since.
     run_.autocasts = has_any(precision_, {"mixed_precision default"}) && precedes_torch_2_1();
     run_.gather_bytes = run_.autocasts || run_.products == ProductType::f32 ? 4 : 2;
-    run_.reduce_bytes = has_any(precision_, {"fp32"}) || run_.runtime == Runtime::pytorch_fsdp2 ? 4 : 2;
+    run_.reduce_bytes = reduces_in_f32() ? 4 : 2;
+    run_.casts = casts();
     run_.four_bit_base = has_any(precision_ + notes_, {"nf4", "4-bit", "qlora"});
-    run_.pure_half =
-        is_llmq() || has_any(precision_, {"bf16-true", "fp16-true"}) || (precision_ == "bf16" && run_.gpus == 1);
+    run_.four_bit_scales = has_any(precision_ + notes_, {"nf4-dq", "double quant"});
+    run_.pure_half = is_pure_half();
+  }
+
+  bool reduces_in_f32() const {
+    return run_.products == ProductType::f32 || run_.runtime == Runtime::pytorch_fsdp2 ||
+           run_.runtime == Runtime::xla ||
+           has_any(precision_, {"fp32 reduc", "fp32 grad", "reduce fp32", "reduction in fp32"});
+  }
+
+  Casts casts() const {
+    if (!run_.compiled || run_.runtime > Runtime::pytorch_fsdp2) return Casts::fused;
+    return has_any(precision_, {"rowwise"}) ? Casts::rowwise : Casts::tensorwise;
+  }
+
+  /// vectorlm loads models in bf16 with its flag use_mp; torchtune and fsdp_qlora train in the type that they name.
+  bool is_pure_half() const {
+    return is_llmq() || has_any(precision_, {"bf16-true", "fp16-true", "use_mp"}) || has_any(source_, {"fsdp_qlora"}) ||
+           (precision_ == "bf16" && (run_.gpus == 1 || has_any(source_, {"torchtune"})));
   }
 
   /// Of a block's products about 0.6 are of the feed-forward layer and 0.4 around attention.
@@ -221,18 +274,25 @@ class Interpretation {
 
   void read_kernels() {
     run_.compiled = is_compiled();
-    run_.plans_saving = !has_any(kernels_, {"thunder"});
+    // Thunder leaves that to Inductor only where it compiles whole regions.
+    run_.plans_saving = !has_any(kernels_, {"thunder"}) ||
+                        (has_any(kernels_, {"torchcompile"}) && !has_any(kernels_, {"torchcompile_cat"}));
+    run_.copies_gradients_to_buckets = !has_any(kernels_, {"thunder"});
     run_.attention = attention();
     run_.evaluates_metrics = has_any(kernels_, {"torch 1.13"}) && has_any(source_, {"mosaicml examples"});
     run_.stops_recomputation_early = !precedes_torch_2_1() && run_.runtime != Runtime::deepspeed;
     // Composer's default is BACKWARD_POST.
-    run_.prefetches_in_backward = !source_.starts_with("mosaicml") && !source_.starts_with("llm-foundry");
+    run_.prefetches_in_backward = !is_composer();
+    run_.updates_one_by_one = is_composer();
   }
+
+  bool is_composer() const { return has_any(source_, {"mosaicml", "llm-foundry", "composer"}); }
 
   /// torchtune's table adds one thing after another, compilation second.
   bool is_compiled() const {
     const std::size_t steps = notes_.find("cumulative step:");
     if (steps != std::string::npos) return !has_any(notes_.substr(steps, notes_.find(';') - steps), {"packed"});
+    if (run_.runtime == Runtime::xla) return has_any(kernels_, {"transformer engine"});  // with its fused blocks
     return has_any(kernels_, {"torch.compile", "inductor", "torchcompile", "thunder"}) &&
            !has_any(kernels_, {"no torch.compile", "no compile"});
   }
@@ -265,6 +325,7 @@ class Interpretation {
   const PublishedRow& row_;
   std::string model_, strategy_, precision_, recompute_, kernels_, notes_, source_;
   PublishedRun run_;
+  std::optional<std::pair<bool, bool>> found_;  ///< gated, tied
 };
 
 double flops_per_token(const PublishedRow& row, const PublishedRun& run) {

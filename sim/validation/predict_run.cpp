@@ -19,7 +19,7 @@ bool is_old(const Gpu& gpu) { return gpu.generation == "sm_70" || gpu.generation
 /// How the software runs what is not a matrix product.
 std::string style_of(const PublishedRun& run, const Gpu& gpu) {
   if (run.runtime == Runtime::hand_written) return "hand_written";
-  if (run.runtime == Runtime::xla) return "xla";
+  if (run.runtime == Runtime::xla) return run.compiled ? "xla" : "xla_alone";
   const bool fused = run.compiled || (run.runtime == Runtime::megatron && !is_old(gpu));
   return fused ? "compiled" : "eager";
 }
@@ -47,12 +47,21 @@ double of_gpu(const std::string& name, const Gpu& gpu, const Profile& p) {
   return p.value({name + "." + gpu.name, name + "." + gpu.generation, name});
 }
 
+bool is_narrow(const PublishedRun& run, const Gpu& gpu) {
+  return (run.products == ProductType::fp8 || run.products == ProductType::fp4) && gpu.fp8_flops > 0;
+}
+
+double cast_bytes(const PublishedRun& run, const Gpu& gpu, const Profile& p) {
+  constexpr const char* names[] = {"cast_bytes.fused", "cast_bytes.tensorwise", "cast_bytes.rowwise"};
+  return is_narrow(run, gpu) ? p.value({names[static_cast<std::size_t>(run.casts)]}) : 0;
+}
+
 GpuRates rates_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
-  const bool narrow = (run.products == ProductType::fp8 || run.products == ProductType::fp4) && gpu.fp8_flops > 0;
+  const bool narrow = is_narrow(run, gpu);
   const double narrower = run.products == ProductType::fp4 ? profile.value({"fp4"}) : 1;
   const double nic = of_gpu("nic_gbit_per_gpu", gpu, profile);
   const double gbit = run.node_gbit_per_s ? *run.node_gbit_per_s / run.gpus_per_node : nic;
-  return {.product_flops = narrow ? narrower * gpu.fp8_flops * of_gpu("fp8", gpu, profile) : gpu.half_flops,
+  return {.product_flops = narrow ? narrower * gpu.fp8_flops : gpu.half_flops,
           .half_flops = gpu.half_flops,
           .memory_bytes = gpu.memory_bytes_per_s,
           .multiprocessors = gpu.multiprocessors,
@@ -75,7 +84,8 @@ Efficiency efficiency_of(const PublishedRun& run, const Gpu& gpu, const Profile&
           .memory = p.value({"memory"}),
           .elementwise = p.value({"elementwise." + style + (run.gated_mlp ? ".gated" : ""), "elementwise." + style}),
           .loss_bytes = losses * p.value({"loss." + style}),
-          .update_bytes = p.value({"update_bytes"}),
+          .cast_bytes = cast_bytes(run, gpu, p),
+          .update_bytes = p.value({"update_bytes"}) * (run.pure_half ? 0.5 : 1),
           .adapter_bytes = p.value({"adapter_bytes"}),
           .network = p.value({"network"}),
           .contention = p.value({"contention"}),
@@ -95,7 +105,17 @@ double gradient_copy_bytes(const PublishedRun& run) {
   return 0;
 }
 
-Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
+/// Of the parameters, what adapters are: rank times rows and columns of the products that have one.
+double trained_part(const PublishedRun& run, const Step& step) {
+  if (!run.lora) return 1;
+  const double w = double(run.width), kv = w / double(run.heads) * double(run.kv_heads), f = double(run.ffn_width);
+  const double queries_and_values = 2 * w + w + kv;
+  const double all = queries_and_values + (w + kv) + 2 * w + (run.gated_mlp ? 3 : 2) * (w + f);
+  const double sides = run.lora_of_all_products ? all : queries_and_values;
+  return double(run.layers) * run.lora_rank * sides / closed_form::parameters_of(step);
+}
+
+Step blocks_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
   return {.layers = run.layers,
           .width = run.width,
           .heads = run.heads,
@@ -107,7 +127,7 @@ Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
           .micro_batches = run.micro_batches,
           .attention_head_width = padded_head(run, attention_of(run, gpu)),
           .gated_mlp = run.gated_mlp,
-          .tied_head = !run.gated_mlp || run.width < 2600,
+          .tied_head = run.tied_head,
           .gpus = run.gpus,
           .gpus_per_node = run.gpus_per_node,
           .shard_degree = run.shard_degree,
@@ -119,8 +139,19 @@ Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
           .gradient_copy_bytes = gradient_copy_bytes(run),
           .recomputed = run.recomputes_selected ? profile.value({"recomputed.selected"}) : run.recomputed,
           .stops_recomputation_early = run.stops_recomputation_early,
-          .trained = run.lora ? profile.value({"lora_part"}) : 1,
           .overlaps_backward = run.prefetches_in_backward};
+}
+
+Step step_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) {
+  Step step = blocks_of(run, gpu, profile);
+  step.trained = trained_part(run, step);
+  return step;
+}
+
+/// Of a frozen parameter: halves, or four bits with a scale for 64, itself of 8 bits and a scale for 256 of them.
+double frozen_bytes(const PublishedRun& run) {
+  if (!run.four_bit_base) return 2;
+  return 0.5 + (run.four_bit_scales ? 1.0 / 64 + 4.0 / (64 * 256) : 4.0 / 64);
 }
 
 closed_form::PeakMemory peak_of(const PublishedRun& run, const Profile& p) {
@@ -130,14 +161,20 @@ closed_form::PeakMemory peak_of(const PublishedRun& run, const Profile& p) {
       .activations = p.value({"activations." + style + (run.gated_mlp ? ".gated" : ""), "activations." + style}),
       .loss_bytes = p.value({"loss_memory." + style + (run.gated_mlp ? ".gated" : ""), "loss_memory." + style})};
   if (run.pure_half) kept.parameter = kept.gradient = 2, kept.moments = 4, kept.update_temporaries = 2;
-  if (run.lora)
-    kept.parameter = run.four_bit_base ? p.value({"four_bit_bytes"}) : 2, kept.trained_part = p.value({"lora_part"});
-  if (run.four_bit_base) kept.table = 2;
-  kept.copies_parameters = !run.pure_half && !run.lora;
-  if (run.runtime == Runtime::pytorch_ddp && run.gpus > 1) kept.gradient *= 2;  // buckets besides
   closed_form::Step step = step_of(run, gpu, p);
+  if (run.lora) kept.adapter = kept.parameter, kept.parameter = frozen_bytes(run), kept.trained_part = step.trained;
+  if (run.four_bit_base) kept.gathered = kept.parameter;
+  // Its rate limiter lets two blocks wait besides, whose memory other streams hold.
+  if (run.runtime == Runtime::pytorch_fsdp1 && run.peak_kind != PeakKind::allocated) kept.gathered_blocks = 4;
+  kept.adapts_all_products = run.lora_of_all_products;
+  if (run.four_bit_base) kept.table = 2;
+  if (run.four_bit_base && run.recomputed == 0) kept.product_inputs = p.value({"four_bit_product_inputs"});
+  kept.updates_one_by_one = run.updates_one_by_one;
+  kept.copies_parameters = !run.pure_half && !run.lora;
+  if (run.runtime == Runtime::pytorch_ddp && run.gpus > 1 && run.copies_gradients_to_buckets) kept.gradient *= 2;
   if ((run.compiled && run.plans_saving) || style == "hand_written")
-    kept.saving = closed_form::Saving::compiled, kept.activations = 1;
+    kept.saving = style == "hand_written" ? closed_form::Saving::fewest : closed_form::Saving::compiled,
+    kept.activations = 1;
   if (run.recomputes_selected) kept.saving = closed_form::Saving::selected, kept.activations = 1, step.recomputed = 0;
   return closed_form::peak_memory(step, kept);
 }
@@ -163,7 +200,7 @@ double predicted_peak_bytes(const PublishedRun& run, const Profile& p) {
 
 bool fits(const PublishedRun& run, const Profile& p, double fragmentation) {
   const double outside = p.value({"outside_bytes"}) + (run.gpus > 1 ? p.value({"communicator_bytes"}) : 0);
-  return fragmentation * peak_of(run, p).peak() + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
+  return peak_of(run, p).needed(fragmentation) + outside <= p.gpu(run.gpu, run.gpu_memory_gb).memory_bytes;
 }
 
 bool fits(const PublishedRun& run, const Profile& p) { return fits(run, p, p.value({"reserved"})); }

@@ -20,6 +20,9 @@ enum class AttentionKind : std::uint8_t { unknown, math, flash1, triton, flash2,
 /// The numbers that matrix products work on.
 enum class ProductType : std::uint8_t { f32, half, fp8, fp4 };
 
+/// Who casts to fp8 and how: kernels around the cast do most of it; a compiler, with one scale a tensor or one a row.
+enum class Casts : std::uint8_t { fused, tensorwise, rowwise };
+
 /// Which peak memory was printed.
 enum class PeakKind : std::uint8_t { unknown, allocated, active, reserved, device };
 
@@ -27,6 +30,7 @@ enum class PeakKind : std::uint8_t { unknown, allocated, active, reserved, devic
 struct PublishedRun {
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, ffn_width = 0, vocab_size = 0, seq_len = 0;
   bool gated_mlp = false;  ///< three matrices instead of two: of models after Llama
+  bool tied_head = true;   ///< one table for tokens and logits
   std::string gpu;
   double gpu_memory_gb = 0;  ///< as printed; 0: not
   int gpus = 1, gpus_per_node = 8;
@@ -38,6 +42,7 @@ struct PublishedRun {
   bool shard_degree_stated = true;     ///< false: within a node, or over all where that does not fit
   bool reshards_after_forward = true;  ///< assumed where parameters are shared out
   ProductType products = ProductType::half;
+  Casts casts = Casts::fused;
   int gather_bytes = 2;    ///< of a parameter element on the wire
   int reduce_bytes = 2;    ///< of a gradient element on the wire
   bool autocasts = false;  ///< products cast parameters, which are in fp32
@@ -49,8 +54,13 @@ struct PublishedRun {
   bool compiled = false;
   bool plans_saving = true;  ///< a compiler that chooses what to save, as torch.compile does; Thunder does not
   bool offloads = false, lora = false;
-  bool four_bit_base = false;  ///< frozen parameters of 4 bits
-  bool pure_half = false;      ///< parameters, gradients and moments are halves
+  int lora_rank = 16;
+  bool lora_of_all_products = true;         ///< else of queries and values
+  bool four_bit_base = false;               ///< frozen parameters of 4 bits
+  bool four_bit_scales = false;             ///< whose scales are quantised too
+  bool pure_half = false;                   ///< parameters, gradients and moments are halves
+  bool copies_gradients_to_buckets = true;  ///< where they are reduced and not sharded; Thunder's DDP does not
+  bool updates_one_by_one = false;          ///< the optimizer goes over units in turn
   PeakKind peak_kind = PeakKind::unknown;
   bool evaluates_metrics = false;          ///< training metrics of the logits, each micro-batch
   bool stops_recomputation_early = false;  ///< the last product of a block is not computed again

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "sim/validation/left_out.hpp"
 #include "sim/validation/score.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -44,16 +47,19 @@ struct Score {
 std::vector<Score> scores_of(const Validation& v) {
   const Errors all = errors_of(v.throughput), large = errors_of(above(v.throughput, 256));
   const Errors ratios = errors_of(scaling_ratios(v.throughput)), scaled = errors_of(with_one_scale(v.throughput));
-  const Errors memory = errors_of(v.memory);
+  const Errors full = errors_of(with_adapters(v.memory, false)), adapters = errors_of(with_adapters(v.memory, true));
   const FitVerdicts& fits = v.verdicts;
   std::vector<Score> scores{
       {"throughput_mape_pct", "throughput, mean error", 2.5, all.mape_pct, all.rows},
+      {"throughput_bias_pct", "throughput, bias", 1, std::abs(all.bias_pct), all.rows},
       {"throughput_p90_pct", "throughput, nine of ten within", 6, all.p90_pct, all.rows},
       {"large_mape_pct", "throughput above 256 GPUs, mean error", 7, large.mape_pct, large.rows},
       {"scaling_mape_pct", "time with n GPUs over time with 8, mean error", 2, ratios.mape_pct, ratios.rows},
       {"scaling_p90_pct", "time with n GPUs over time with 8, nine of ten within", 5, ratios.p90_pct, ratios.rows},
       {"scaled_mape_pct", "throughput after one scale a source and GPU, mean error", 5, scaled.mape_pct, all.rows},
-      {"memory_mape_pct", "peak memory, mean error", 4, memory.mape_pct, memory.rows},
+      {"memory_full_mape_pct", "peak memory of full training, mean error", 4, full.mape_pct, full.rows},
+      {"memory_full_p90_pct", "peak memory of full training, nine of ten within", 8, full.p90_pct, full.rows},
+      {"memory_adapters_mape_pct", "peak memory with LoRA or QLoRA, mean error", 6, adapters.mape_pct, adapters.rows},
       {"false_fit_pct", "said to fit, of runs that ran out of memory", 0, 100 * fits.false_fit_rate(),
        fits.not_fitting},
       {"wasted_headroom_pct", "said not to fit, of runs that ran", 5, 100 * fits.wasted_rate(), fits.fitting}};
@@ -79,6 +85,21 @@ std::string scores_text(const Validation& v) {
                     v.rows, v.throughput.size(), 100 * coverage(v.throughput), v.fitted_constants);
 }
 
+/// What the fits that did not see a source said of it, which is not found by this run.
+std::string left_out_text() {
+  std::string text =
+      fmt::format("{:<58} {:>5} {:>8} {:>8} {:>8} {:>8}\n", "throughput of a source left out of the fit, %", "rows",
+                  "MAPE", "bias", "p90", "scaled");
+  const auto line = [&](const std::string& name, const LeftOut& e) {
+    text += fmt::format("{:<58.58} {:>5} {:>8.1f} {:>8.1f} {:>8.1f} {:>8.1f}\n", name, e.rows, e.mape_pct, e.bias_pct,
+                        e.p90_pct, e.scaled_mape_pct);
+  };
+  for (const auto& [source, of_source] : left_out_sources()) line(source, of_source);
+  const LeftOut all = left_out_in_all(left_out_sources());
+  return text + fmt::format("{:<58} {:>5} {:>8.1f} {:>8.1f} {:>8} {:>8.1f}\n{:<58} {:>5} {:>8.1f} {:>26.1f}\n\n", "all",
+                            all.rows, all.mape_pct, all.bias_pct, "", all.scaled_mape_pct, "asked", "", 8.0, 5.0);
+}
+
 std::string errors_text(const std::string& title, const std::vector<Pair>& pairs) {
   if (pairs.empty()) return "";
   std::string text = fmt::format("{:<58} {:>5} {:>8} {:>8} {:>8}\n", title, "rows", "MAPE", "bias", "p90");
@@ -94,6 +115,8 @@ nlohmann::json to_json(const Validation& validation) {
   json["fitted_constants"] = validation.fitted_constants;
   json["within_error_bars"] = coverage(validation.throughput);
   json["scores"] = to_json(scores_of(validation));
+  for (const auto& [source, of_source] : left_out_sources())
+    json["left_out"][source] = {{"rows", of_source.rows}, {"mape_pct", of_source.mape_pct}};
   json["rows_skipped"] = validation.skipped;
   json["false_fit"] = validation.verdicts.false_fit_rate();
   json["wasted_headroom"] = validation.verdicts.wasted_rate();
@@ -113,6 +136,7 @@ std::string to_text(const Validation& validation) {
     text += errors_text("live tensor bytes, peak", validation.live.peaks) +
             fmt::format("live tensor bytes: {} peaks in another phase, {} rows with other bytes after the step\n\n",
                         validation.live.other_phases, validation.live.other_after_step);
+  if (validation.rows > 0) text += left_out_text();
   text += scores_text(validation);
   if (validation.rows == 0) return text;
   const FitVerdicts& v = validation.verdicts;

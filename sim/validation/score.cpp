@@ -76,6 +76,12 @@ std::vector<Pair> above(const std::vector<Pair>& pairs, int gpus) {
   return large;
 }
 
+std::vector<Pair> with_adapters(const std::vector<Pair>& pairs, bool adapters) {
+  std::vector<Pair> some;
+  std::ranges::copy_if(pairs, std::back_inserter(some), [&](const Pair& pair) { return pair.adapters == adapters; });
+  return some;
+}
+
 double coverage(const std::vector<Pair>& pairs) {
   const auto within =
       std::ranges::count_if(pairs, [](const Pair& p) { return 100 * std::abs(p.error()) <= p.error_bar_pct; });

@@ -15,6 +15,7 @@ struct Pair {
   std::string gpu, style;  ///< catalogue name; how what is no matrix product is computed
   int gpus = 0;
   std::int64_t micro_batch = 0;
+  bool adapters = false;     ///< low-rank ones are trained, the model is not
   std::string series;        ///< all that stays the same where only GPUs are added
   double error_bar_pct = 0;  ///< within which nine of ten such rows are
   double error() const { return predicted / measured - 1; }
@@ -40,6 +41,9 @@ std::vector<Pair> scaling_ratios(const std::vector<Pair>& pairs);
 
 /// Those of more than `gpus` GPUs.
 std::vector<Pair> above(const std::vector<Pair>& pairs, int gpus);
+
+/// Those that train adapters, or those that do not.
+std::vector<Pair> with_adapters(const std::vector<Pair>& pairs, bool adapters);
 
 /// The part of `pairs` that are within their error bars.
 double coverage(const std::vector<Pair>& pairs);

@@ -42,6 +42,7 @@ Pair pair_of(const PublishedRow& row, const PublishedRun& run, const closed_form
           .style = style,
           .gpus = run.gpus,
           .micro_batch = run.micro_batch,
+          .adapters = run.lora,
           .series = series_of(row),
           .error_bar_pct = error_bar_pct(gpu, style)};
 }

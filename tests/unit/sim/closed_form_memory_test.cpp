@@ -49,11 +49,14 @@ TEST(ClosedFormMemory, OfActivationsIsWhatBlocksSave) {
   EXPECT_GT(full.in_backward, full.activations + tokens * saved) << "a block is computed again";
 }
 
-/// A compiler computes norms and the activation again: 2h, attention's 4h, and the activation's two inputs.
+/// A compiler keeps what products work on: norms' inputs and outputs, 4h, attention's 4h, and 3f of the feed-forward
+/// layer. By hand norms and the activation are computed again: 2h, 4h, and the activation's two inputs.
 TEST(ClosedFormMemory, OfCompiledBlocksIsLess) {
   Step step = llama_7b();
   step.rows = 2, step.seq_len = 2048;
-  const double compiled = 2 * (6.0 * 4096 + 2 * 11008), selected = 2 * (2.0 * 4096 + (5.0 * 4096 + 2 * 11008) / 2);
+  const double compiled = 2 * (8.0 * 4096 + 3 * 11008), selected = 2 * (2.0 * 4096 + (5.0 * 4096 + 2 * 11008) / 2);
+  const double fewest = 2 * (6.0 * 4096 + 2 * 11008);
+  EXPECT_NEAR(peak_memory(step, {.saving = Saving::fewest}).activations, 4096 * (32 * fewest + 4 * 4096), 1);
   EXPECT_NEAR(peak_memory(step, {.saving = Saving::compiled}).activations, 4096 * (32 * compiled + 4 * 4096), 1);
   EXPECT_NEAR(peak_memory(step, {.saving = Saving::selected}).activations, 4096 * (32 * selected + 4 * 4096), 1);
 }
@@ -64,6 +67,28 @@ TEST(ClosedFormMemory, OfFrozenProductsLeavesOutTheirInputs) {
   step.rows = 2, step.seq_len = 2048;
   const double saved = 2 * (13.0 * 4096 + 3 * 11008);
   EXPECT_NEAR(peak_memory(step, {.trained_part = 0.01}).activations, 4096 * (32 * saved + 4 * 4096), 1);
+  const double inputs = 2 * (14.0 * 4096 + 4 * 11008);
+  EXPECT_NEAR(peak_memory(step, {.trained_part = 0.01, .adapts_all_products = true}).activations,
+              4096 * (32 * inputs + 4 * 4096), 1)
+      << "adapters of all products need them";
+  const double in_f32 = saved + 4 * (3.0 * 4096 + 11008);
+  EXPECT_NEAR(peak_memory(step, {.trained_part = 0.01, .product_inputs = 4}).activations,
+              4096 * (32 * in_f32 + 4 * 4096), 1)
+      << "products of four bits keep them";
+}
+
+TEST(ClosedFormMemory, OfAdaptersIsTheirShardsBesideTheFrozen) {
+  const PeakMemory m = peak_memory(llama_7b(), {.parameter = 0.5, .moments = 4, .trained_part = 0.01, .adapter = 2});
+  EXPECT_NEAR(m.state, matrices * (0.5 + 0.01 * (2 + 4)) / 8, 1);
+}
+
+TEST(ClosedFormMemory, UpdatesOfOneUnitAfterTheOtherNeedItsTemporaries) {
+  EXPECT_NEAR(peak_memory(llama_7b(), {.updates_one_by_one = true}).at_update, matrices * (16 + 4.0 / 32) / 8, 1);
+}
+
+TEST(ClosedFormMemory, GatheredAreTheRootAndSomeBlocks) {
+  const double root = 2.0 * 32000 * 4096, block = 4.0 * 4096 * 4096 + 3.0 * 4096 * 11008;
+  EXPECT_NEAR(peak_memory(llama_7b(), {.gathered = 0.5, .gathered_blocks = 4}).gathered, 2 * root + 4 * 0.5 * block, 1);
 }
 
 TEST(ClosedFormMemory, HeldIsThePeakInPiecesAndWhatOutlastsIt) {
@@ -71,7 +96,8 @@ TEST(ClosedFormMemory, HeldIsThePeakInPiecesAndWhatOutlastsIt) {
   step.rows = 8, step.seq_len = 2048;
   const PeakMemory m = peak_memory(step, {});
   EXPECT_NEAR(m.outlasting, matrices * (4 + 4) / 8, 1);
-  EXPECT_NEAR(m.held(1.25), 1.25 * m.at_loss + m.outlasting, 1);
+  EXPECT_NEAR(m.held(1.25), m.state + 1.25 * (m.at_loss - m.state) + m.outlasting, 1);
+  EXPECT_NEAR(m.needed(1.25), m.state + 1.25 * (m.peak() - m.state), 1) << "what lasts lies together";
   step.rows = step.seq_len = 1;
   const PeakMemory few = peak_memory(step, {});
   EXPECT_NEAR(few.held(1), few.in_backward + matrices, 1) << "gradients and temporaries of 8 bytes, over 8 ranks";

@@ -59,6 +59,19 @@ TEST(ClosedForm, OfAnIdealMachineIsItsFlops) {
   EXPECT_EQ(time.exposed_s, 0);
 }
 
+/// Inputs of the four products, 3h + f, gradients of their results, 3h + kv + 2f, and the block's parameters are cast.
+TEST(ClosedForm, CastsToNarrowNumbersMoveTheOperandsOfProducts) {
+  Efficiency casting = ideal();
+  casting.cast_bytes = 4;
+  GpuRates slow = gpu();
+  slow.product_flops = slow.half_flops = 1e30;
+  slow.memory_bytes = 1e12;
+  const double block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336);
+  const double forward = 3 * 4096 + 14336, results = 3 * 4096 + 2 * 1024 + 2 * 14336;
+  const double added = step_time(llama(), slow, casting).step_s - step_time(llama(), slow, ideal()).step_s;
+  EXPECT_NEAR(added, 32 * 4 * (8192 * (forward + results) + block) / 1e12, 1e-9);
+}
+
 TEST(ClosedForm, RecomputationAddsTheBlocksForwards) {
   Step step = llama();
   const StepTime none = step_time(step, gpu(), ideal());

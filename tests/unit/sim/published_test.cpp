@@ -216,6 +216,53 @@ TEST_F(Published, WhatIsNotPrintedIsWhatTheSourceUsesElsewhere) {
   EXPECT_EQ(run_of(r).shard_degree, 64);
 }
 
+TEST_F(Published, GradientsAreReducedInF32WhereItIsSaidOrUsual) {
+  const auto read = [](const std::string& strategy, const std::string& precision) {
+    PublishedRow r = row();
+    r.strategy = strategy, r.precision = precision;
+    return run_of(r).reduce_bytes;
+  };
+  EXPECT_EQ(read("FSDP1 full shard", "bf16 mixed (fp32 AdamW states per blog)"), 2);
+  EXPECT_EQ(read("FSDP1 full shard", "bf16 (fp32 reduce-scatter)"), 4);
+  EXPECT_EQ(read("FSDP2 full shard", "bf16"), 4) << "as torchtitan does";
+}
+
+/// Llama-3-8B: 7.5 B parameters in matrices; without gates 5.7 B, with one table 7.0 B.
+TEST_F(Published, MatricesOfABlockFollowFromTheParameters) {
+  PublishedRow r = row();
+  r.model = "Somebody's 8B";
+  EXPECT_TRUE(run_of(r).gated_mlp);
+  EXPECT_FALSE(run_of(r).tied_head);
+  r.params_b = 7.5;
+  EXPECT_TRUE(run_of(r).gated_mlp && run_of(r).tied_head);
+  r.params_b = 6.15;
+  EXPECT_FALSE(run_of(r).gated_mlp);
+  r.params_b.reset();
+  EXPECT_FALSE(run_of(r).gated_mlp) << "the name says nothing";
+}
+
+TEST_F(Published, AdaptersAreThoseOfTheRecipes) {
+  PublishedRow r = row();
+  r.notes = "LoRA r=4; four GPUs";
+  EXPECT_EQ(run_of(r).lora_rank, 4);
+  EXPECT_TRUE(run_of(r).lora && run_of(r).lora_of_all_products);
+  r.source = "Lightning-AI/litgpt", r.notes = "qlora.yaml, bnb.nf4-dq";
+  EXPECT_EQ(run_of(r).lora_rank, 32);
+  EXPECT_TRUE(run_of(r).four_bit_base && run_of(r).four_bit_scales);
+  EXPECT_FALSE(run_of(r).lora_of_all_products);
+}
+
+TEST_F(Published, CastsAreThoseOfTheSoftware) {
+  const auto read = [](const std::string& kernels, const std::string& precision) {
+    PublishedRow r = row();
+    r.compile_or_flash = kernels, r.precision = precision;
+    return run_of(r).casts;
+  };
+  EXPECT_EQ(read("torch.compile", "float8 tensorwise"), Casts::tensorwise);
+  EXPECT_EQ(read("torch.compile", "float8 rowwise"), Casts::rowwise);
+  EXPECT_EQ(read("XLA; Transformer Engine", "TE FP8"), Casts::fused);
+}
+
 /// 70 B parameters, 16 bytes each, on nodes of 8 × 80 GB; activations of 8192 tokens a GPU.
 TEST_F(Published, WhatARowLeavesOpenIsWhatFits) {
   const closed_form::Profile profile;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "sim/validation/error_bars.hpp"
+#include "sim/validation/left_out.hpp"
 
 namespace foreshard::sim::validation {
 namespace {
@@ -82,6 +83,15 @@ TEST(Validation, ALiveRowOfAnUnknownModelIsNamed) {
   table.rows[2][table.column("model")] = "gpt5";
   Validation validation;
   EXPECT_THROW(validate(table, closed_form::Profile(), validation), InputError);
+}
+
+TEST(LeftOutSources, AreWeighedByTheirRows) {
+  const LeftOut all = left_out_in_all({{"a", {.rows = 1, .mape_pct = 10, .bias_pct = -10, .scaled_mape_pct = 4}},
+                                       {"b", {.rows = 3, .mape_pct = 2, .bias_pct = 2, .scaled_mape_pct = 0}}});
+  EXPECT_EQ(all.rows, 4U);
+  EXPECT_DOUBLE_EQ(all.mape_pct, 4);
+  EXPECT_DOUBLE_EQ(all.bias_pct, -1);
+  EXPECT_DOUBLE_EQ(all.scaled_mape_pct, 1);
 }
 
 TEST(Validation, JsonSaysTheSame) {
