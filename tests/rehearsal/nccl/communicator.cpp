@@ -1,0 +1,193 @@
+#include "rehearsal/nccl/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <thread>
+
+#include "rehearsal/runtime/state.hpp"
+
+ncclResult_t ncclComm::fail(ncclResult_t error, const std::string& what) {
+  last_error = what;
+  rehearsal::report("NCCL: " + what);
+  return error;
+}
+
+ncclResult_t ncclComm::state() {
+  if (fate->error != ncclSuccess) return fate->error;
+  if (!pending) return ncclSuccess;
+  const ncclResult_t result = pending();
+  if (result != ncclInProgress) pending = {};
+  return result;
+}
+
+ncclResult_t ncclComm::ready() {
+  if (fate->error != ncclSuccess) return fate->error;
+  if (finalized) return fail(ncclInvalidArgument, "the communicator is finalized");
+  if (pending) return fail(ncclInvalidArgument, "a call before the one before returned ncclSuccess");
+  return ncclSuccess;
+}
+
+namespace rehearsal {
+namespace {
+
+struct Cliques {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Clique>> by_id;
+  std::uint64_t ids = 0;
+};
+Cliques& cliques() {
+  static auto* all = new Cliques;
+  return *all;
+}
+
+std::shared_ptr<Clique> clique_of(const ncclUniqueId& id, int ranks) {
+  const std::lock_guard lock(cliques().mutex);
+  auto& known = cliques().by_id[std::string(id.internal, sizeof id.internal)];
+  auto clique = known.lock();
+  if (!clique) known = clique = std::make_shared<Clique>(ranks);
+  return clique;
+}
+
+bool is_blocking(const ncclConfig_t* config, bool otherwise) {
+  return config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? otherwise : config->blocking != 0;
+}
+
+/// Waits until nothing is pending, if it may.
+ncclResult_t finish(ncclComm& comm) {
+  while (comm.blocking && comm.pending && comm.state() == ncclInProgress)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return comm.blocking ? comm.fate->error.load() : ncclInProgress;
+}
+
+ncclResult_t take_part(ncclComm& part, const Clique& parent, std::size_t number, int parent_rank) {
+  const Clique::Split* split = parent.split(number);
+  if (split == nullptr) return ncclInProgress;
+  const int color = split->wishes[parent_rank]->color;
+  if (color >= 0) part.clique = split->parts.at(color);
+  part.rank = split->ranks[parent_rank];
+  return ncclSuccess;
+}
+
+template <class Body>
+ncclResult_t call_nccl(const char* name, Body body) {
+  if (const int error = injected(name); error != 0) return static_cast<ncclResult_t>(error);
+  return body();
+}
+
+}  // namespace
+}  // namespace rehearsal
+
+using namespace rehearsal;
+
+extern "C" {
+ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  return call_nccl("ncclGetUniqueId", [&] {
+    const std::lock_guard lock(cliques().mutex);
+    std::memset(id->internal, 0, sizeof id->internal);
+    fmt::format_to(id->internal, "rehearsal {}", ++cliques().ids);
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  return call_nccl("ncclCommInitRankConfig", [&] {
+    *made = nullptr;
+    const auto clique = clique_of(id, ranks);
+    auto comm = std::make_unique<ncclComm>();
+    comm->rank = rank;
+    comm->device = current_device();
+    comm->blocking = is_blocking(config, true);
+    comm->clique = clique;
+    if (clique->size() != ranks)
+      return comm->fail(ncclInvalidUsage,
+                        fmt::format("rank {} says {} ranks, others said {}", rank, ranks, clique->size()));
+    if (const std::string problem = clique->join(rank, comm->device); !problem.empty())
+      return comm->fail(ncclInvalidUsage, problem);
+    comm->pending = [clique] { return clique->complete() ? ncclSuccess : ncclInProgress; };
+    *made = comm.release();
+    ++live_communicators;
+    return finish(**made);
+  });
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  return call_nccl("ncclCommSplit", [&] {
+    *made = nullptr;
+    if (const ncclResult_t error = parent->ready(); error != ncclSuccess) return error;
+    const std::size_t number = parent->splits++;
+    parent->clique->ask_for_split(parent->rank, number, {color, key});
+    auto* part = new ncclComm;
+    part->device = parent->device;
+    part->blocking = is_blocking(config, parent->blocking);
+    part->pending = [part, clique = parent->clique, number, rank = parent->rank] {
+      return take_part(*part, *clique, number, rank);
+    };
+    parent->pending = [clique = parent->clique, number] {
+      return clique->split(number) != nullptr ? ncclSuccess : ncclInProgress;
+    };
+    ++live_communicators;
+    *made = part;
+    finish(*part);
+    const ncclResult_t result = finish(*parent);
+    if (color < 0) {
+      delete part;
+      *made = nullptr;
+      --live_communicators;
+    }
+    return result;
+  });
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  return call_nccl("ncclCommGetAsyncError", [&] { return *error = comm->state(), ncclSuccess; });
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return call_nccl("ncclCommFinalize", [&] {
+    if (const ncclResult_t error = comm->ready(); error != ncclSuccess) return error;
+    comm->finalized = true;
+    comm->pending = [fate = comm->fate] { return fate->queued == 0 ? ncclSuccess : ncclInProgress; };
+    return finish(*comm);
+  });
+}
+
+/// Without a finalize before it waits for the collectives that are queued, as NCCL does.
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  while (comm->fate->queued != 0 && comm->fate->error == ncclSuccess)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  delete comm;
+  --live_communicators;
+  return ncclSuccess;
+}
+
+/// This rank's collectives end where they are; those of others go on waiting for it, until they are aborted too.
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (comm == nullptr) return ncclSuccess;
+  comm->fate->aborted = true;
+  if (comm->clique) comm->clique->wake();
+  delete comm;
+  --live_communicators;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(ncclComm_t comm, int* count) { return *count = comm->clique->size(), ncclSuccess; }
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) { return *rank = comm->rank, ncclSuccess; }
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) { return *device = comm->device, ncclSuccess; }
+
+const char* ncclGetLastError(ncclComm_t comm) { return comm == nullptr ? "" : comm->last_error.c_str(); }
+const char* ncclGetErrorString(ncclResult_t result) {
+  static constexpr const char* texts[] = {"no error",
+                                          "unhandled cuda error",
+                                          "unhandled system error",
+                                          "internal error",
+                                          "invalid argument",
+                                          "invalid usage",
+                                          "remote process exited or there was a network error",
+                                          "NCCL operation in progress"};
+  return result >= 0 && result <= ncclInProgress ? texts[result] : "unknown result code";
+}
+}

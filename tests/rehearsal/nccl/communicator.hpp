@@ -1,0 +1,24 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rehearsal/nccl/clique.hpp"
+
+/// One rank's communicator.
+struct ncclComm {
+  std::shared_ptr<rehearsal::Clique> clique;  ///< null while it is split off its parent
+  int rank = 0, device = 0;
+  bool blocking = true, finalized = false;
+  std::shared_ptr<rehearsal::Fate> fate = std::make_shared<rehearsal::Fate>();
+  std::size_t splits = 0;
+  bool used = false;
+  std::string last_error;
+  /// What it has not done yet; each question about errors moves it on. ncclInProgress, or how it ended.
+  std::function<ncclResult_t()> pending;
+
+  /// ncclSuccess if a call may be made: nothing is pending and nothing failed.
+  ncclResult_t ready();
+  ncclResult_t state();
+  ncclResult_t fail(ncclResult_t, const std::string& what);
+};
