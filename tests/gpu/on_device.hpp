@@ -17,23 +17,23 @@ inline RunSetup on_device(RunSetup setup, const engine::CudaOptions& options = {
   return setup;
 }
 
+/// Why no engine can be made; empty: one can.
+inline std::string missing_for_cuda() {
+  try {
+    const auto ranks = comm::make_local(1);
+    engine::on_cuda({.workspace_bytes = 1 << 20})({.mesh = {}, .communicator = *ranks[0], .device_bytes = 4096});
+    return "";
+  } catch (const InputError& missing) {
+    return missing.what();
+  }
+}
+
 /// Tests that need a device are skipped where there is none.
 class OnDevice : public testing::Test {
  protected:
   void SetUp() override {
-    static const std::string missing = what_is_missing();
+    static const std::string missing = missing_for_cuda();
     if (!missing.empty()) GTEST_SKIP() << missing;
-  }
-
- private:
-  static std::string what_is_missing() {
-    try {
-      const auto ranks = comm::make_local(1);
-      engine::on_cuda({.workspace_bytes = 1 << 20})({.mesh = {}, .communicator = *ranks[0], .device_bytes = 4096});
-      return "";
-    } catch (const InputError& missing) {
-      return missing.what();
-    }
   }
 };
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "combinations.hpp"
+#include "base/error.hpp"
 #include "rehearsed.hpp"
 
 namespace foreshard::parity {

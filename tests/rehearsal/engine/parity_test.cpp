@@ -1,5 +1,6 @@
 // The CUDA engine on rehearsed devices, in every pair of settings, against one rank on processor cores that has the
 // whole batch in double.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "combinations.hpp"
