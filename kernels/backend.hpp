@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -38,11 +39,16 @@ struct Attention {
   std::int64_t key_heads = 0;  ///< each serves heads / key_heads heads of queries, side by side; 0 means heads
   float alibi = 0;             ///< largest exponent of the slopes; 0 means no linear biases
 
-  std::int64_t keys() const { return key_heads > 0 ? key_heads : heads; }
-  std::int64_t group() const { return heads / keys(); }
+  constexpr std::int64_t keys() const { return key_heads > 0 ? key_heads : heads; }
+  constexpr std::int64_t group() const { return heads / keys(); }
   /// The score of token i with token j gets slope·(j − i) added: Press et al. 2022 (arXiv 2108.12409), section 3. Of
   /// the least power of two P ≥ heads, slopes are 2^(−alibi·n/P), n = 1…P; of other numbers of heads first the even n.
   double slope(std::int64_t head) const;
+  constexpr double slope_exponent(std::int64_t head) const {  ///< of two
+    const auto power = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(heads)));
+    const std::int64_t even = 2 * (head + 1), n = power == heads ? head + 1 : even <= power ? even : even - power - 1;
+    return -static_cast<double>(alibi) * static_cast<double>(n) / static_cast<double>(power);
+  }
 };
 /// Rows of heads·width numbers; row r has position p = r mod seq. In each head element j and j + width/2 are turned by
 /// the angle p·base^(−2j/width), or back: Su et al. 2021 (arXiv 2104.09864), in the layout of Hugging Face's Llama.

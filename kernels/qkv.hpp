@@ -25,7 +25,7 @@ auto qkv_of(const Attention& o, const Operand& q, const Operand& k, const Operan
 
 /// Of one head of queries, and of the keys and values that serve it, in one sequence.
 template <class T>
-Qkv<T> head_of(const Attention& o, const Qkv<T>& all, std::int64_t sequence, std::int64_t head) {
+constexpr Qkv<T> head_of(const Attention& o, const Qkv<T>& all, std::int64_t sequence, std::int64_t head) {
   const std::int64_t row = sequence * o.seq, q_at = row * all.q_stride + head * o.width,
                      kv_at = row * all.kv_stride + head / o.group() * o.width;
   return {all.q + q_at, all.k + kv_at, all.v + kv_at, all.q_stride, all.kv_stride};
