@@ -33,7 +33,8 @@ class Trainee {
       : batch_(batch_of(settings)),
         kernels_(kernels::make_cpu()),
         rank_(settings, DType::f32, seed, communicator, {}, engine::on_cpu(*kernels_, {.threads = threads})) {
-    train::apply(train::choose_kernels(communicator, rank_.plan(), *kernels_), rank_.plan(), *kernels_);
+    engine::Engine& engine = rank_.engine();
+    engine.use_kernels(train::choose_kernels(communicator, rank_.plan(), engine), rank_.plan());
   }
 
   std::vector<trace::Event> step() {

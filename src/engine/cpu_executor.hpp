@@ -9,6 +9,7 @@
 #include "engine/dispatch.hpp"
 #include "engine/engine.hpp"
 #include "engine/lane_thread.hpp"
+#include "engine/product_routes.hpp"
 #include "engine/pulse.hpp"
 
 namespace foreshard::engine {
@@ -36,6 +37,10 @@ class CpuExecutor : public Engine {
   LossFault loss_fault() const override { return dispatch_ ? dispatch_->loss_fault() : LossFault{}; }
   void read(const plan::Buffer& buffer, const Read& f) override { f(bytes(buffer)); }
   void change(const plan::Buffer& buffer, const Change& f) override { f(bytes(buffer)); }
+  KernelChoices measure_kernels(const plan::Plan& plan) override { return measure_routes(plan, kernels_); }
+  void use_kernels(const KernelChoices& choices, const plan::Plan& plan) override {
+    use_routes(choices, plan, kernels_);
+  }
   const Arena& arena(plan::Space space) const override { return arenas_.of(space); }
   std::int64_t touched_bytes() const override { return arenas_.device.touched_bytes(); }
   comm::Counters counters() const override { return communicator_.counters(); }

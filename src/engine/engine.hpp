@@ -5,6 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "engine/arena.hpp"
+#include "engine/kernel_choices.hpp"
 #include "engine/loss_fault.hpp"
 #include "exec/executor.hpp"
 #include "exec/step_context.hpp"
@@ -27,6 +28,11 @@ class Engine : public exec::Executor {
   using Change = std::function<void(std::span<std::byte>)>;
   virtual void read(const plan::Buffer& buffer, const Read& f) = 0;
   virtual void change(const plan::Buffer& buffer, const Change& f) = 0;
+
+  /// Which kernels are fastest for a plan, measured on this rank: not the same on all, nor at all times.
+  virtual KernelChoices measure_kernels(const plan::Plan& plan) = 0;
+  /// Makes steps of the plan run what was chosen.
+  virtual void use_kernels(const KernelChoices& choices, const plan::Plan& plan) = 0;
 
   virtual const Arena& arena(plan::Space space) const = 0;
   virtual std::int64_t touched_bytes() const = 0;  ///< of the device arena, what holds memory

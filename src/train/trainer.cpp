@@ -76,9 +76,8 @@ void Trainer::test_machine() {
 /// A resumed run goes on with the kernels it began with.
 void Trainer::set_kernel_choices() {
   const auto& resumed = checkpoints_->resumed();
-  if (settings_.on_cuda) return;
-  kernel_choices_ = resumed ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), *kernels_);
-  apply(kernel_choices_, rank_->plan(), *kernels_);
+  kernel_choices_ = resumed ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), rank_->engine());
+  rank_->engine().use_kernels(kernel_choices_, rank_->plan());
   checkpoints_->set_choices(kernel_choices_);
 }
 

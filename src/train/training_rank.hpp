@@ -71,6 +71,7 @@ class TrainingRank {
   const plan::Plan& plan_of(std::int64_t step) const { return step > 0 ? plans_.of(step) : evaluation_; }
   const model::Graph& graph() const { return graph_; }
   const engine::Engine& engine() const { return *engine_; }
+  engine::Engine& engine() { return *engine_; }
 
   // Between two steps: bytes of a buffer of the training plan, as `engine::Engine` gives them; an absent buffer has
   // none. A unit's parameter shard is shard_elements of the plan's type; its gradient shard is of the trainable range

@@ -1,6 +1,7 @@
 #include "engine/cuda/executor.hpp"
 
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <chrono>
 #include <future>
@@ -17,6 +18,15 @@ using kernels::cuda::check;
 using plan::Lane;
 using plan::Op;
 using plan::OpKind;
+
+/// What profilers show of the host's side of an op.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(const std::string& name) { nvtxRangePushA(name.c_str()); }
+  ~ProfilerRange() { nvtxRangePop(); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+};
 
 constexpr auto poll_interval = std::chrono::microseconds(20);
 constexpr auto abort_patience = std::chrono::seconds(5);
@@ -129,6 +139,7 @@ void Executor::wait_for(Queue& queue, Lane lane, std::span<const exec::Ticket> w
 
 void Executor::enqueue(const exec::Instance& instance, Queue& queue) {
   const Op& op = *instance.op;
+  const ProfilerRange range(now_->name(op));
   if (recorder_) timer_.begin_op(instance, queue.stream);
   Compute compute(*plan_, *now_, ranks_.rank(), arenas_, step_, *queue.kernels);
   if (plan::is_collective(op.kind))

@@ -11,6 +11,7 @@
 #include "engine/cuda/graph.hpp"
 #include "engine/cuda/op_timer.hpp"
 #include "engine/cuda/prepared.hpp"
+#include "engine/cuda/product_algorithms.hpp"
 #include "engine/cuda/progress.hpp"
 #include "engine/cuda/step_memory.hpp"
 #include "engine/cuda_engine.hpp"
@@ -34,6 +35,12 @@ class Executor : public Engine {
 
   void read(const plan::Buffer& buffer, const Read& f) override;
   void change(const plan::Buffer& buffer, const Change& f) override;
+  KernelChoices measure_kernels(const plan::Plan& plan) override {
+    return measure_algorithms(plan, compute().stream, *compute().kernels);
+  }
+  void use_kernels(const KernelChoices& choices, const plan::Plan& plan) override {
+    use_algorithms(choices, plan, *compute().kernels);
+  }
   const Arena& arena(plan::Space space) const override { return arenas_.of(space); }
   std::int64_t touched_bytes() const override { return device_memory_.size_bytes(); }
   comm::Counters counters() const override { return counters_; }

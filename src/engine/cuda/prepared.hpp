@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/cuda/graph.hpp"
@@ -22,6 +23,8 @@ class Prepared {
   bool awaited(const plan::Op& op) const { return awaited_[index_of(op)]; }
   /// The last of its lane that belongs to its unit in a row: there progress is marked.
   bool ends_visit(const plan::Op& op) const { return ends_visit_[index_of(op)]; }
+  /// "linear u3", as in the trace.
+  const std::string& name(const plan::Op& op) const { return names_[index_of(op)]; }
   /// Of an update: its parameters' parts of this rank's shard, in device memory.
   std::span<const kernels::cuda::Part> parts(const plan::Op& op) const;
 
@@ -35,6 +38,7 @@ class Prepared {
   void upload_parts(int rank);
 
   const plan::Plan& plan_;
+  std::vector<std::string> names_;          // by op
   std::vector<std::size_t> segments_;       // by op
   std::vector<bool> awaited_, ends_visit_;  // by op
   struct Range {
