@@ -23,6 +23,19 @@ TEST_F(Threads, ShareMemoryAndMeetAtBarriers) {
   EXPECT_EQ(y.values(), (std::vector<float>{256 * 257 / 2, 256 * 257 / 2 + 256 * 256}));
 }
 
+/// The race checker stops the program; without it the order of threads shows what is missing.
+TEST_F(Threads, ThatForgetABarrierAreFound) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const Array<float> x(numbers(512)), y(2);
+  EXPECT_DEATH(run(sum_by_tree, 2, 256, x.data(), y.data(), false), "data race(.|\n)*sum_by_tree");
+#else
+  const Array<float> x(numbers(512)), y(2);
+  ASSERT_EQ(run(sum_by_tree, 2, 256, x.data(), y.data(), false), cudaSuccess);
+  EXPECT_NE(y.values()[0], 256 * 257 / 2);
+#endif
+}
+
 TEST_F(Threads, FindNoNumberInSharedMemoryThatNobodyWrote) {
   const Array<float> y(64);
   cudaLaunchConfig_t config = {.gridDim = 1, .blockDim = 32, .dynamicSmemBytes = 128};

@@ -14,6 +14,9 @@ class DeviceMemory : public Rehearsal {};
 class DeviceMemoryDeath : public Rehearsal {
  protected:
   void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer says in its own words who faulted";
+#endif
     GTEST_FLAG_SET(death_test_style, "threadsafe");  // streams are threads
     Rehearsal::SetUp();
   }

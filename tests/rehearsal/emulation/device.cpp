@@ -51,9 +51,4 @@ void wait_for_groups(std::size_t but_the_latest) {
   }
 }
 
-void finish_copies() {
-  end_group_of_copies();
-  wait_for_groups(0);
-}
-
 }  // namespace rehearsal

@@ -27,11 +27,10 @@ void synchronise(unsigned mask, const Where&);
 unsigned lane();
 char* dynamic_shared_memory();
 
-/// Copies that only happen when they are waited for.
+/// Copies to shared memory that only happen when they are waited for.
 void copy_later(void* to, const void* from, bool present);
 void end_group_of_copies();
 void wait_for_groups(std::size_t but_the_latest);
-void finish_copies();
 
 /// Reads what the runtime holds, unseen by the race checker.
 template <class T>

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "rehearsal/emulation/kernel.hpp"
+#include "rehearsal/emulation/sanitizer.hpp"
 #include "rehearsal/runtime/memory.hpp"
 
 /// Says who used which wrong address, before whatever happens on such a fault happens.
@@ -24,8 +25,10 @@ void on_fault(int, siginfo_t* info, void*) {
   static_cast<void>(written);
 }
 
-/// On the signal's own stack if the thread has one: the fault may be a kernel's that ran out of its own.
+/// Not under the thread sanitizer, which takes the handler's words for an error of their own. On the signal's own stack
+/// if the thread has one: the fault may be a kernel's that ran out of its own.
 const bool installed = [] {
+  if (sanitizer::checks_races) return false;
   struct sigaction action = {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
