@@ -36,7 +36,11 @@ void copy_later(void* to, const void* from, bool present) {
   groups.back().push_back({to, from, present});
 }
 
-void end_group_of_copies() { Block::current().thread().copies.emplace_back(); }
+void end_group_of_copies() {
+  auto& groups = Block::current().thread().copies;
+  if (groups.empty()) groups.emplace_back();
+  groups.emplace_back();
+}
 
 /// The last group is open, so that one is not counted.
 void wait_for_groups(std::size_t but_the_latest) {
