@@ -29,9 +29,8 @@ std::int64_t whole_bytes(const plan::Plan& plan, const plan::Op& op) {
 }
 
 std::string op_text(const plan::Plan& plan, const plan::Op& op) {
-  const std::string unit = op.unit.valid() ? " " + plan.unit_names[op.unit.value] : "";
   const std::string size = op.group == plan::GroupKind::none ? "" : ", " + bytes_text(whole_bytes(plan, op));
-  return fmt::format("{}{}{}", model::name_of(op.kind), unit, size);
+  return plan::name_of(plan, op) + size;
 }
 
 /// Which part of the step an op of `seen` belongs to.

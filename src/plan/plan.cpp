@@ -83,6 +83,11 @@ bool is_collective(OpKind kind) {
          kind == OpKind::sum_norm || kind == OpKind::sum_loss || kind == OpKind::gather_norm;
 }
 
+std::string name_of(const Plan& plan, const Op& op) {
+  const std::string kind(model::name_of(op.kind));
+  return op.unit.valid() ? kind + " " + plan.unit_names[op.unit.value] : kind;
+}
+
 std::int64_t payload_bytes(const Plan& plan, const Op& op) {
   return op.sizes.rows * size_bytes(plan.inputs(op)[0].dtype);
 }

@@ -111,6 +111,9 @@ struct Plan {
 /// Whether all ranks of the op's group do it together.
 bool is_collective(OpKind kind);
 
+/// "linear u3", or without a unit "sum_loss".
+std::string name_of(const Plan& plan, const Op& op);
+
 /// Bytes of a collective's whole (unsharded) buffer, as it travels.
 std::int64_t payload_bytes(const Plan& plan, const Op& op);
 

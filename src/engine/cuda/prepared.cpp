@@ -1,7 +1,5 @@
 #include "engine/cuda/prepared.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 
 #include "kernels/cuda/check.hpp"
@@ -20,8 +18,7 @@ Prepared::Prepared(const plan::Plan& plan, int rank)
       part_ranges_(plan.ops.size()) {
   for (std::size_t i = 0; i < plan.segments.size(); ++i)
     for (const Op& op : plan.ops_of(plan.segments[i])) segments_[index_of(op)] = i;
-  for (const Op& op : plan.ops)
-    names_.push_back(fmt::format("{} {}", name_of(op.kind), plan.unit_names[op.unit.value]));
+  for (const Op& op : plan.ops) names_.push_back(plan::name_of(plan, op));
   find_awaited();
   find_visits();
   upload_parts(rank);

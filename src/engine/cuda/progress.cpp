@@ -25,8 +25,7 @@ std::string Progress::text(const plan::Plan& plan) const {
     const std::uint64_t done = words()[lane];
     if (done == 0 || done > plan.ops.size()) continue;
     const plan::Op& op = plan.ops[done - 1];
-    text += fmt::format("{}{} after {} {}", text.empty() ? "" : ", ", name_of(op.lane), name_of(op.kind),
-                        plan.unit_names[op.unit.value]);
+    text += fmt::format("{}{} after {}", text.empty() ? "" : ", ", name_of(op.lane), plan::name_of(plan, op));
   }
   return text.empty() ? "before the end of any op" : text;
 }
