@@ -71,16 +71,18 @@ void Ddp::cast(Unit& unit) {
   for (std::size_t i = 0; i < unit.whole.size(); ++i) unit.used[i] = eager_.to(unit.whole[i], options_.compute);
 }
 
-Wrapper::Tensors Ddp::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
+Wrapper::Tensors Ddp::before_forward(std::size_t at, Tensors inputs) {
   if (at == 0) begin_root();
   Unit& unit = units_[at];
   unit.awaited = unit.whole.size();
   eager_.gpu().enter(at, false);
   cast(unit);
-  Tensors outputs = run(inputs);
+  return inputs;
+}
+
+void Ddp::after_forward(std::size_t at, const Tensors& outputs) {
   eager_.gpu().enter(0, false);
   before_backward_of(outputs, [this, at] { before_backward(at); });
-  return outputs;
 }
 
 void Ddp::before_backward(std::size_t at) { eager_.gpu().enter(at, true); }

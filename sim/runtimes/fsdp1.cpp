@@ -105,14 +105,16 @@ void Fsdp1::begin_forward(std::size_t at) {
   if (options_.forward_prefetch && forwards_ > 1 && next < units_.size()) gather(next), make_views(units_[next]);
 }
 
-Wrapper::Tensors Fsdp1::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
+Wrapper::Tensors Fsdp1::before_forward(std::size_t at, Tensors inputs) {
   begin_forward(at);
-  Tensors outputs = run(inputs);
+  return inputs;
+}
+
+void Fsdp1::after_forward(std::size_t at, const Tensors& outputs) {
   eager_.gpu().enter(0, false);
   units_[at].awaits_backward = true;
   if (!sharded() || (options_.reshard && at != 0)) reshard(units_[at]);
   before_backward_of(outputs, [this, at] { before_backward(at); });
-  return outputs;
 }
 
 void Fsdp1::prefetch(std::size_t at) {

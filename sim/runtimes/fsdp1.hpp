@@ -17,7 +17,8 @@ class Fsdp1 final : public Wrapper {
  public:
   Fsdp1(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
 
-  Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) override;
+  Tensors before_forward(std::size_t unit, Tensors inputs) override;
+  void after_forward(std::size_t unit, const Tensors& outputs) override;
   void end_backward() override;
   const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].views; }
   bool casts_buffers() const override { return true; }

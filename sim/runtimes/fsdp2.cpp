@@ -110,7 +110,7 @@ void Fsdp2::reshard(Unit& unit) {
   unit.is_whole = false;
 }
 
-Wrapper::Tensors Fsdp2::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
+Wrapper::Tensors Fsdp2::before_forward(std::size_t at, Tensors inputs) {
   Unit& unit = units_[at];
   unit.ended_backward = false;
   if (at == 0) begin_root();
@@ -118,12 +118,14 @@ Wrapper::Tensors Fsdp2::forward(std::size_t at, const Tensors& inputs, const For
   issue_gather(at);
   wait_for_gather(unit, false);
   prefetch_forward(at);
-  Tensors outputs = run(through_end_of_backward(eager_, inputs, [this, at] { after_backward(at); }));
+  return through_end_of_backward(eager_, std::move(inputs), [this, at] { after_backward(at); });
+}
+
+void Fsdp2::after_forward(std::size_t at, const Tensors& outputs) {
   eager_.gpu().enter(0, false);
   if (at == 0) copied_out_ = Storage{};
-  if (options_.reshard && at != 0) reshard_after_forward(unit);
+  if (options_.reshard && at != 0) reshard_after_forward(units_[at]);
   before_backward_of(outputs, [this, at] { before_backward(at); });
-  return outputs;
 }
 
 void Fsdp2::prefetch_forward(std::size_t at) {

@@ -16,7 +16,8 @@ class Fsdp2 final : public Wrapper {
  public:
   Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
 
-  Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) override;
+  Tensors before_forward(std::size_t unit, Tensors inputs) override;
+  void after_forward(std::size_t unit, const Tensors& outputs) override;
   const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].whole; }
   void end_backward() override;
   bool casts_buffers() const override { return false; }

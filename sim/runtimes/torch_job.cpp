@@ -25,7 +25,8 @@ constexpr std::array absent{
     Absent{"offload.parameters", "offload is not modelled for PyTorch"},
     Absent{"offload.gradients", "offload is not modelled for PyTorch"},
     Absent{"offload.optimizer", "offload is not modelled for PyTorch"},
-    Absent{"units.policy", "PyTorch is modelled with a unit for each block"},
+    Absent{"units.override", "PyTorch is modelled with one strategy for all units"},
+    Absent{"units.skip", "steps without some blocks are not modelled for PyTorch"},
     Absent{"units.frozen", "frozen parameters are not modelled for PyTorch"},
     Absent{"units.ignored", "ignored parameters are not modelled for PyTorch"},
     Absent{"precision.output", "PyTorch's blocks hand on what they compute in"},
@@ -112,6 +113,20 @@ void read_strategy(const plan::Settings& settings, TorchRun& run, Problems& prob
     problems.push_back("parallel.strategy = zero1 keeps parameters over steps: FSDP does not; take shard_grad_op");
 }
 
+/// Blocks of an encoder and a decoder cannot be in one unit.
+void read_policy(const Config& config, const plan::Settings& settings, TorchRun& run, Problems& problems) {
+  using Policy = plan::Wrap::Policy;
+  const plan::Wrap& wrap = settings.schedule.wrap;
+  if (wrap.policy == Policy::none) run.wrap.blocks_per_unit = 0;
+  if (wrap.policy == Policy::blocks) run.wrap.blocks_per_unit = static_cast<int>(wrap.count);
+  if (wrap.policy != Policy::none && wrap.policy != Policy::blocks && wrap.policy != Policy::block)
+    problems.push_back(refusal(config, "units.policy", "for PyTorch expected block, blocks:N or none"));
+  const auto* t5 = std::get_if<T5>(&run.model);
+  if (t5 && run.wrap.blocks_per_unit > 1 && t5->layers % run.wrap.blocks_per_unit != 0)
+    problems.push_back(
+        refusal(config, "units.policy", fmt::format("expected a divisor of the {} blocks of each stack", t5->layers)));
+}
+
 /// FSDP1 prefetches one unit in forward or none explicitly; FSDP2 as many as are named, in both directions.
 void read_prefetch(const Config& config, const plan::Settings& settings, TorchJob& job) {
   WrapOptions& wrap = job.run.wrap;
@@ -176,6 +191,7 @@ void read_wrapping(const Config& config, const plan::Settings& settings, TorchJo
   if (job.run.runtime == Runtime::ddp) return read_ddp(config, settings, job, problems);
   if (zero_stage(job.run.runtime) > 0) return read_zero(config, settings, job, problems);
   read_strategy(settings, job.run, problems);
+  read_policy(config, settings, job.run, problems);
   read_prefetch(config, settings, job);
   read_prefetch_problems(config, problems);
   read_limits(config, settings, job, problems);

@@ -5,6 +5,7 @@
 #include "sim/runtimes/ddp.hpp"
 #include "sim/runtimes/fsdp1.hpp"
 #include "sim/runtimes/fsdp2.hpp"
+#include "sim/runtimes/regrouped.hpp"
 #include "sim/runtimes/torch_optimizer.hpp"
 #include "sim/runtimes/zero2.hpp"
 #include "sim/runtimes/zero3.hpp"
@@ -12,8 +13,7 @@
 namespace foreshard::sim::torch {
 namespace {
 
-std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
-  const UnitShapes shapes = unit_shapes(run.model);
+std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run, const UnitShapes& shapes) {
   switch (run.runtime) {
     case Runtime::fsdp1:
       return std::make_unique<Fsdp1>(eager, shapes, run.wrap);
@@ -28,6 +28,13 @@ std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
       break;
   }
   return std::make_unique<Fsdp2>(eager, shapes, run.wrap);
+}
+
+std::unique_ptr<Wrapper> wrapped(Eager& eager, const TorchRun& run) {
+  const UnitShapes blocks = unit_shapes(run.model);
+  if (run.wrap.blocks_per_unit == 1) return wrapped(eager, run, blocks);
+  return std::make_unique<Regrouped>(blocks, run.wrap.blocks_per_unit,
+                                     [&](const UnitShapes& units) { return wrapped(eager, run, units); });
 }
 
 /// The model's buffers too, in the first forward.

@@ -38,8 +38,9 @@ struct ZeroOptions {
 /// How a model is wrapped. Strategies: `reshard` frees a block after its forward (full_shard), else it stays until its
 /// backward has ended (shard_grad_op); the root always stays.
 struct WrapOptions {
-  int world = 1;     ///< ranks of a shard group
-  int replicas = 1;  ///< shard groups; a reduction goes on over them
+  int blocks_per_unit = 1;  ///< FSDP: blocks that are wrapped together, 0: none is, all is in the root
+  int world = 1;            ///< ranks of a shard group
+  int replicas = 1;         ///< shard groups; a reduction goes on over them
   bool reshard = true;
   int reshard_to = 0;           ///< FSDP2: after its forward a block is resharded over so many ranks, not over all
   DType weights = DType::f32;   ///< of shards, their gradients and the optimizer
@@ -65,16 +66,23 @@ class Wrapper {
 
   /// A unit's forward with its hooks around `run`, which is given `inputs`, none for the root, and makes outputs. Those
   /// of both that have no gradient are let through.
-  virtual Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) = 0;
+  Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) {
+    Tensors outputs = run(before_forward(unit, inputs));
+    after_forward(unit, outputs);
+    return outputs;
+  }
   /// The same for one input and one output.
   Tensor forward(std::size_t unit, const Tensor& x, const std::function<Tensor(const Tensor&)>& run) {
     return forward(unit, Tensors{x}, [&](const Tensors& inputs) { return Tensors{run(inputs[0])}; })[0];
   }
+  /// The hooks around a unit's forward: what goes into it, as the unit is given it, and what comes out of it.
+  virtual Tensors before_forward(std::size_t unit, Tensors inputs) = 0;
+  virtual void after_forward(std::size_t unit, const Tensors& outputs) = 0;
   /// The whole parameters of a unit, whose memory is there while it is gathered.
   virtual const std::vector<Tensor>& parameters(std::size_t unit) const = 0;
   /// Whether backward reduces the gradients, or leaves them whole for a later one (`no_sync`); whether it is the last
   /// of its step.
-  void begin_micro_batch(bool synchronises, bool last) { synchronises_ = synchronises, last_ = last; }
+  virtual void begin_micro_batch(bool synchronises, bool last) { synchronises_ = synchronises, last_ = last; }
   /// What follows the last operator of backward.
   virtual void end_backward() {}
   /// Whether mixed precision casts the model's buffers (FSDP1), or else what each unit is given (FSDP2).

@@ -36,12 +36,14 @@ void Zero2::add_parameters(const UnitShapes& shapes) {
   }
 }
 
-Wrapper::Tensors Zero2::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
+Wrapper::Tensors Zero2::before_forward(std::size_t at, Tensors inputs) {
   eager_.gpu().enter(at, false);
-  Tensors outputs = run(through_end_of_backward(eager_, inputs, [this] { eager_.gpu().enter(0, true); }));
+  return through_end_of_backward(eager_, std::move(inputs), [this] { eager_.gpu().enter(0, true); });
+}
+
+void Zero2::after_forward(std::size_t at, const Tensors& outputs) {
   eager_.gpu().enter(0, false);
   before_backward_of(outputs, [this, at] { eager_.gpu().enter(at, true); });
-  return outputs;
 }
 
 void Zero2::make_buffers() {

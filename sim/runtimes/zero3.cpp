@@ -170,19 +170,20 @@ void Zero3::release(std::size_t at, std::size_t visit) {
       if (parameters_[index].fetched_for <= visit) free(parameters_[index]);
 }
 
-Wrapper::Tensors Zero3::forward(std::size_t at, const Tensors& inputs, const Forward& run) {
-  Gpu& gpu = eager_.gpu();
+Wrapper::Tensors Zero3::before_forward(std::size_t at, Tensors inputs) {
   units_[at].in_backward = false;
-  gpu.enter(at, false);
+  eager_.gpu().enter(at, false);
   if (at == 0)
     line_up_uses(), fetch(0);
   else
     visit(at, at);
-  Tensors outputs = run(through_end_of_backward(eager_, inputs, [this, at] { after_backward(at); }));
+  return through_end_of_backward(eager_, std::move(inputs), [this, at] { after_backward(at); });
+}
+
+void Zero3::after_forward(std::size_t at, const Tensors& outputs) {
   if (at != 0) release(at, at);
-  gpu.enter(0, false);
+  eager_.gpu().enter(0, false);
   before_backward_of(outputs, [this, at] { before_backward(at); });
-  return outputs;
 }
 
 void Zero3::before_backward(std::size_t at) {

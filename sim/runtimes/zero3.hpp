@@ -24,7 +24,8 @@ class Zero3 final : public Wrapper {
  public:
   Zero3(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
 
-  Tensors forward(std::size_t unit, const Tensors& inputs, const Forward& run) override;
+  Tensors before_forward(std::size_t unit, Tensors inputs) override;
+  void after_forward(std::size_t unit, const Tensors& outputs) override;
   void end_backward() override;
   const std::vector<Tensor>& parameters(std::size_t unit) const override { return units_[unit].whole; }
   bool casts_buffers() const override { return true; }

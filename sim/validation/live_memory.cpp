@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 
 #include "base/error.hpp"
@@ -70,11 +71,21 @@ class Row {
 
 constexpr DType types[] = {DType::f32, DType::bf16, DType::f16};
 
+/// block, root, or blocks:N.
+int blocks_per_unit(const Row& row) {
+  constexpr std::string_view several = "blocks:";
+  if (!row.has("wrap") || row.text("wrap") == "block") return 1;
+  if (row.text("wrap") == "root") return 0;
+  if (!row.text("wrap").starts_with(several)) row.refuse("wrap", "block, root or blocks:N");
+  return std::max(1, std::atoi(row.text("wrap").c_str() + several.size()));
+}
+
 /// Precision fp32 means none that is mixed.
 torch::WrapOptions wrap_of(const Row& row) {
   using torch::BackwardPrefetch;
   constexpr BackwardPrefetch prefetches[] = {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none};
   torch::WrapOptions wrap;
+  wrap.blocks_per_unit = blocks_per_unit(row);
   wrap.world = static_cast<int>(row.number("world_size"));
   wrap.replicas = static_cast<int>(row.number_or(1, "replicas"));
   wrap.reshard = row.one_of("strategy", {"full_shard", "shard_grad_op"}) == 0;

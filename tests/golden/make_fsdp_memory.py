@@ -174,14 +174,22 @@ def sharded_by_fsdp1(model, blocks, mesh, s):
         backward_prefetch=PREFETCH[s.backward_prefetch], forward_prefetch=s.forward_prefetch)
 
 
+def units_of(blocks, s):
+    """Single blocks, or lists of several that are one unit."""
+    if s.wrap == "root":
+        return []
+    size = int(s.wrap.removeprefix("blocks:")) if s.wrap.startswith("blocks:") else 1
+    return list(blocks) if size == 1 else [blocks[i:i + size] for i in range(0, len(blocks), size)]
+
+
 def sharded_by_fsdp2(model, blocks, mesh, s):
     mixed = MixedPrecisionPolicy() if s.precision == "fp32" else MixedPrecisionPolicy(TYPES[s.precision], TYPES[s.reduce])
     reshard = s.reshard_to or s.strategy == "full_shard"
     _fully_shard._get_post_forward_mesh_info = outside_of_fake_tensors(_fsdp_init._get_post_forward_mesh_info)
-    for block in blocks if s.wrap == "block" else []:
-        fully_shard(block, mesh=mesh, mp_policy=mixed, reshard_after_forward=reshard)
+    units = units_of(blocks, s)
+    for unit in units:
+        fully_shard(unit, mesh=mesh, mp_policy=mixed, reshard_after_forward=reshard)
     fully_shard(model, mesh=mesh, mp_policy=mixed)  # the root is kept after forward, by default
-    units = list(blocks)
     for i, unit in enumerate(units if s.depth else []):
         unit.set_modules_to_forward_prefetch(units[i + 1:i + 1 + s.depth])
         unit.set_modules_to_backward_prefetch(units[:i][::-1][:s.depth])
@@ -298,7 +306,7 @@ def arguments():
     for name, choices in dict(runtime=["fsdp2", "fsdp1", "ddp"], precision=["bf16", "fp32", "fp16"], reduce=["fp32", "bf16", "fp16"], weights=["fp32", "bf16"],
                               strategy=["full_shard", "shard_grad_op"], recompute=["none", "full"],
                               optimizer=["foreach", "forloop", "fused", "sgd-foreach", "sgd-forloop", "sgd-fused", "sgd-momentum-foreach", "sgd-momentum-forloop"],
-                              backward_prefetch=list(PREFETCH), wrap=["block", "root"], attention=["sdpa", "eager"]).items():
+                              backward_prefetch=list(PREFETCH), wrap=["block", "root", "blocks:2", "blocks:3"], attention=["sdpa", "eager"]).items():
         cli.add_argument(f"--{name.replace('_', '-')}", default=choices[0], choices=choices)
     for name, default in dict(depth=0, micro_batches=1, replicas=1, reshard_to=0, step=3, bucket_cap_mb=0).items():
         cli.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)

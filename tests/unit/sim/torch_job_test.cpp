@@ -67,6 +67,8 @@ TEST(TorchJob, ReadsStrategyPrefetchAndMicroBatches) {
   EXPECT_TRUE(hybrid.run.no_sync);
   EXPECT_EQ(hybrid.run.wrap.compute, DType::bf16);
   EXPECT_EQ(job_of({"--parallel.world_size=4"}).run.wrap.prefetch_depth, 0);
+  EXPECT_EQ(job_of({"--parallel.world_size=4", "--units.policy=blocks:3"}).run.wrap.blocks_per_unit, 3);
+  EXPECT_EQ(job_of({"--parallel.world_size=4", "--units.policy=none"}).run.wrap.blocks_per_unit, 0);
   EXPECT_EQ(job_of({"--parallel.world_size=4", "--parallel.prefetch_depth=3"}).run.wrap.prefetch_depth, 3);
 }
 
@@ -102,7 +104,7 @@ std::string refusal_of(const std::vector<const char*>& arguments) {
 
 TEST(TorchJob, RefusesByNameWhatFsdpHasNot) {
   for (const char* key : {"--parallel.limit=4", "--parallel.reduce_limit=3", "--offload.optimizer=true",
-                          "--units.policy=blocks:2", "--activation_checkpoint.mode=selective", "--optimizer.name=lion",
+                          "--units.policy=size:1000", "--activation_checkpoint.mode=selective", "--optimizer.name=lion",
                           "--parallel.strategy=zero1", "--parallel.prefetch=none", "--torch.nccl=2"}) {
     const std::string name = std::string(key).substr(2, std::string(key).find('=') - 2);
     EXPECT_NE(refusal_of({"--parallel.world_size=4", key}).find(name), std::string::npos) << key;

@@ -1,6 +1,6 @@
-// Live bytes of PyTorch FSDP and DDP around Hugging Face models, against torch 2.15.0 and transformers 5.24.0 run on fake
-// tensors (tests/golden/make_fsdp_memory.py): gpt2, gpt2-xl, Llama-2-7B, Llama-3-8B at 2 to 64 ranks, and models, world
-// sizes and settings that the table does not hold. Every number is the truth to the byte.
+// Live bytes of PyTorch FSDP and DDP around Hugging Face models, against torch 2.15.0 and transformers 5.24.0 run on
+// fake tensors (tests/golden/make_fsdp_memory.py): gpt2, gpt2-xl, Llama-2-7B, Llama-3-8B at 2 to 64 ranks, and models,
+// world sizes and settings that the table does not hold. Every number is the truth to the byte.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -67,6 +67,9 @@ TEST(TorchMemory, EqualsPyTorchForOtherFamilies) { expect_exact_table("fsdp_memo
 
 /// Optimizers, types of weights and reductions, replicas, resharding to fewer ranks, clipping, dropout, one rank, many.
 TEST(TorchMemory, EqualsPyTorchWithOtherOptions) { expect_exact_table("fsdp_memory_options.csv", 164); }
+
+/// All in the root, or units of several blocks (`fully_shard` of a list).
+TEST(TorchMemory, EqualsPyTorchForOtherUnitsThanBlocks) { expect_exact_table("fsdp_memory_wraps.csv", 24); }
 
 /// DistributedDataParallel, run on real tensors of small models.
 TEST(TorchMemory, EqualsPyTorchsDdp) { expect_exact_table("ddp_memory.csv", 27, real_tensors); }
