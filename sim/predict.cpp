@@ -5,6 +5,7 @@
 
 #include "sim/cost/stragglers.hpp"
 #include "sim/gpu_op_cost.hpp"
+#include "sim/hardware_sources.hpp"
 #include "trace/analysis.hpp"
 
 namespace foreshard::sim {
@@ -80,7 +81,8 @@ OnGpu on_gpu(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProf
           .peak_flops_per_s = half ? rates_of(device).half_flops : device.fp32_flops.value,
           .memory_bytes = std::llround(device.memory_bytes.value),
           .slowest_rank_factor = cost::slowest_rank_factor(profile.jitter_sigma.value, plan.mesh.world_size()),
-          .flops = flop_basis(plan)};
+          .flops = flop_basis(plan),
+          .hardware = hardware_sources(cluster, plan.mesh.world_size())};
 }
 
 }  // namespace

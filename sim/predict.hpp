@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "plan/plan.hpp"
 #include "sim/cluster.hpp"
@@ -23,6 +24,7 @@ struct OnGpu {
   std::int64_t memory_bytes = 0;
   double slowest_rank_factor = 1;  ///< of compute time, over the mean rank's
   FlopBasis flops;
+  std::vector<std::string> hardware;  ///< its numbers, each with its source
 };
 
 /// What one rank's step will be.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
@@ -29,8 +30,24 @@ std::string gpu_header(const Prediction& prediction) {
 
 std::string gpu_fit(const Prediction& prediction) {
   const std::int64_t needed = prediction.arena_bytes + prediction.process_base_bytes;
-  return fmt::format("  {}: {} of {}\n", prediction.fits() ? "fits" : "DOES NOT FIT", bytes_text(needed),
+  return fmt::format("  {}: {} of {}, the arena to the byte, the rest as published\n",
+                     prediction.fits() ? "fits" : "DOES NOT FIT", bytes_text(needed),
                      bytes_text(prediction.gpu->memory_bytes));
+}
+
+validation::ErrorBar step_time_error_bar(const Prediction& prediction, const plan::Plan& plan) {
+  const bool gated = std::ranges::any_of(plan.ops, [](const plan::Op& op) { return op.kind == plan::OpKind::swiglu; });
+  return validation::unseen_software_error_bar({.gpu = validation::catalogue_key_of(prediction.gpu->gpu),
+                                                .style = prediction.gpu->runtime,
+                                                .gated = gated,
+                                                .gpus = plan.mesh.world_size()});
+}
+
+std::string gpu_sources(const Prediction& prediction) {
+  std::string text = "hardware\n";
+  for (const std::string& line : prediction.gpu->hardware) text += fmt::format("  {}\n", line);
+  return text + fmt::format("error bars\n  residuals of published runs in closed form ({})\n\n",
+                            validation::error_bar_command());
 }
 
 std::string gpu_utilization(const Prediction& prediction) {
@@ -41,7 +58,7 @@ std::string gpu_utilization(const Prediction& prediction) {
   return text + "\n";
 }
 
-nlohmann::ordered_json gpu_json(const Prediction& prediction) {
+nlohmann::ordered_json gpu_json(const Prediction& prediction, const plan::Plan& plan) {
   const OnGpu& gpu = *prediction.gpu;
   nlohmann::ordered_json by_convention;
   for (const FlopConvention convention : all_flop_conventions())
@@ -56,7 +73,9 @@ nlohmann::ordered_json gpu_json(const Prediction& prediction) {
           {"memory_bytes", gpu.memory_bytes},
           {"fits", prediction.fits()},
           {"slowest_rank_factor", gpu.slowest_rank_factor},
-          {"utilization", by_convention}};
+          {"utilization", by_convention},
+          {"error_bars", {{"step_time_s", validation::json_of(step_time_error_bar(prediction, plan))}}},
+          {"hardware", gpu.hardware}};
 }
 
 }  // namespace foreshard::sim

@@ -85,7 +85,7 @@ std::string report_json(const Prediction& prediction, const Subject& subject) {
   if (prediction.gpu) {
     json.erase("machine");
     json.erase("rss_bytes");
-    json["gpu"] = gpu_json(prediction);
+    json["gpu"] = gpu_json(prediction, plan);
   }
   return json.dump(2) + "\n";
 }

@@ -51,9 +51,16 @@ std::string memory(const Prediction& prediction, const Subject& subject) {
   return text + memory_line("resident", prediction.rss_bytes) + "\n";
 }
 
-std::string times(const Prediction& prediction) {
+/// Nobody published runs on processor cores.
+std::string error_bar(const Prediction& prediction, const Subject& subject) {
+  if (prediction.gpu) return "  " + text_of(step_time_error_bar(prediction, subject.plan)) + "\n";
+  return "  no error bar: no published runs on such machines; foreshard-compare says how far off a run of yours is\n";
+}
+
+std::string times(const Prediction& prediction, const Subject& subject) {
   std::string text = fmt::format("step {}, {:.4g} TFLOP/s a rank\n", duration_text(prediction.step_time_s),
-                                 prediction.tflops_per_device);
+                                 prediction.tflops_per_device) +
+                     error_bar(prediction, subject);
   for (int i = 0; i < plan::lane_count; ++i) {
     const double busy = prediction.lane_busy_s[static_cast<std::size_t>(i)];
     if (busy > 0)
@@ -86,9 +93,9 @@ std::string sources(const std::set<std::string>& all) {
 }  // namespace
 
 std::string report_text(const Prediction& prediction, const Subject& subject) {
-  return header(prediction, subject) + memory(prediction, subject) + times(prediction) +
+  return header(prediction, subject) + memory(prediction, subject) + times(prediction, subject) +
          (prediction.gpu ? gpu_utilization(prediction) : "") + collectives(prediction.collectives) +
-         sources(prediction.sources);
+         (prediction.gpu ? gpu_sources(prediction) : "") + sources(prediction.sources);
 }
 
 }  // namespace foreshard::sim

@@ -9,7 +9,8 @@ constant moves by a factor of e^±1.5 at most, and no further than the bounds be
 factor of e^0.3 costs as much as one row that is 3 % off, so that what few rows show stays where it was. Those of FIXED do not
 move, since these runs hardly depend on them (networks, latencies), cannot tell them apart from others, or they are counts.
 --without leaves a source's rows out of the fit and prints how far off they are then ("each": of every source with at least three
-rows, in turn). --write stores the result, and the error bars of each class of GPU and software. About a minute a fit.
+rows, in turn). --write stores the result, and the error bars of each class of runs; --error-bars only these, with the constants as
+they are. About a minute a fit.
 """
 import argparse
 import csv
@@ -58,8 +59,21 @@ class Rows:
                     if row[column]:
                         errors.append(float(row[column]) / 100)
                         rows.append((column, row["source"], row["gpu"] + row["gpu_mem_gb"]))
-                        self.classes.append(row["class"])
+                        self.classes.append((classes_of if column == "error_pct" else memory_class_of)(row))
         return np.array(errors), rows
+
+
+def classes_of(row: dict[str, str]) -> list[str]:
+    """The classes of a run, the widest first, as error_bars.cpp looks for them: GPU and software, feed-forward layer, nodes."""
+    gated = any(word in row["model"].lower() for word in ("llama", "mistral", "qwen"))
+    widest = row["class"]
+    narrower = f"{widest} {'gated' if gated else 'plain'}"
+    return [widest, narrower, f"{narrower} {'over' if int(row['n_gpus']) > 8 else 'up to'} 8 GPUs"]
+
+
+def memory_class_of(row: dict[str, str]) -> list[str]:
+    words = " ".join(row[column] for column in ("notes", "precision", "strategy", "model")).lower()
+    return ["lora" if "lora" in words else "full"]
 
 
 def is_fixed(name: str) -> bool:
@@ -104,12 +118,21 @@ def summary(errors: np.ndarray) -> str:
     return f"{len(errors)} rows, MAPE {size.mean():.2f} %, bias {100 * errors.mean():+.2f} %, p90 {np.percentile(size, 90):.1f} %"
 
 
-def write_error_bars(errors: np.ndarray, classes: list[str]) -> None:
+def bars_of(errors: np.ndarray, classes: list[list[str]]) -> dict[str, dict[str, float]]:
     """Of each class with five rows, the size that nine of ten errors have at most, and 3 % at least: what repeats differ by."""
+    sizes: dict[str, list[float]] = {}
+    for error, names in zip(errors, classes):
+        for name in names:
+            sizes.setdefault(name, []).append(100 * abs(error))
+    return {name: {"pct": float(np.ceil(10 * max(3.0, np.percentile(s, 90, method="higher"))) / 10), "rows": len(s)}
+            for name, s in sorted(sizes.items()) if len(s) >= 5}
+
+
+def write_error_bars(errors: np.ndarray, classes: list[list[str]], memory: np.ndarray) -> None:
     bars = json.loads(ERROR_BARS.read_text())
-    sizes = {c: [100 * abs(e) for e, k in zip(errors, classes) if k == c] for c in sorted(set(classes))}
-    bars["measured"] = {c: {"pct": float(np.ceil(10 * max(3.0, np.percentile(s, 90, method="higher"))) / 10), "rows": len(s)}
-                        for c, s in sizes.items() if len(s) >= 5}
+    bars["command"] = "sim/profiles/refit_closed_form.py --error-bars"
+    for name, rows in (("measured", ~memory), ("memory", memory)):
+        bars[name] = bars_of(errors[rows], [c for c, used in zip(classes, rows) if used])
     ERROR_BARS.write_text(json.dumps(bars, indent=1) + "\n")
 
 
@@ -130,6 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", type=pathlib.Path, default=HERE.parent.parent / "build/default/bin")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--error-bars", action="store_true")
     parser.add_argument("--without", default="")
     options = parser.parse_args()
     profile = json.loads(PROFILE.read_text())
@@ -145,6 +169,9 @@ def main() -> None:
                 LEFT_OUT.write_text(json.dumps(left_out, indent=1, sort_keys=True) + "\n")
             return
         memory = np.array([column == "memory_error_pct" for column, _, _ in rows.rows])
+        if options.error_bars:
+            write_error_bars(rows.errors({})[0], rows.classes, memory)
+            return
         fitted = fit(rows, assumed, np.ones(len(memory), bool))
         errors, _ = rows.errors(assumed | fitted)
     for name, value in fitted.items():
@@ -152,7 +179,7 @@ def main() -> None:
     print("throughput:", summary(errors[~memory]), f"with {len(fitted)} constants (those of memory counted)")
     print("memory:    ", summary(errors[memory]))
     if options.write:
-        write_error_bars(errors[~memory], [c for c, m in zip(rows.classes, memory) if not m])
+        write_error_bars(errors, rows.classes, memory)
         for name, constant in profile.items():
             constant["value"] = float(f"{fitted.get(name, assumed[name]):.4g}")
             constant["source"] = constant["source"].split("; " + FITTED)[0] + ("; " + FITTED if name in fitted else "")

@@ -6,7 +6,9 @@
 
 #include "base/units.hpp"
 #include "sim/runtimes/runtime_names.hpp"
+#include "sim/hardware_sources.hpp"
 #include "sim/runtimes/torch_fit.hpp"
+#include "sim/validation/error_bars.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -84,6 +86,25 @@ std::string utilization(const TorchPrediction& prediction) {
   return text + "\n";
 }
 
+validation::ErrorBar step_bar(const TorchJob& job, const Cluster& cluster) {
+  const auto* decoder = std::get_if<Decoder>(&job.run.model);
+  return validation::torch_error_bar({.gpu = validation::catalogue_key_of(cluster.device.name),
+                                      .style = job.software.compiled ? "compiled" : "eager",
+                                      .gated = decoder && decoder->family == Decoder::Family::llama,
+                                      .gpus = world_size(job)});
+}
+
+std::string error_bars(const TorchJob& job, const Cluster& cluster) {
+  return fmt::format("error bars\n  step, TFLOP/s  {}; {}\n  memory         {}, in closed form; {}\n\n",
+                     text_of(step_bar(job, cluster)), validation::torch_error_bar_command(),
+                     text_of(validation::memory_error_bar(false)), validation::error_bar_command());
+}
+
+Json error_bars_json(const TorchJob& job, const Cluster& cluster) {
+  return {{"step_time_s", json_of(step_bar(job, cluster))},
+          {"reserved_peak_bytes", json_of(validation::memory_error_bar(false))}};
+}
+
 std::string lines(std::string_view heading, const auto& all) {
   std::string text = all.empty() ? "" : fmt::format("{}\n", heading);
   for (const std::string& one : all) text += fmt::format("  {}\n", one);
@@ -138,7 +159,8 @@ std::string verdict_text(const TorchPrediction& prediction) {
 std::string report_text(const TorchPrediction& prediction, const TorchJob& job, const Cluster& cluster) {
   const bool ends = !prediction.out_of_memory.empty();
   return header(job, cluster) + (prediction.memory.steps.empty() ? "" : live(prediction)) + memory(prediction) +
-         (ends ? "" : times(prediction) + utilization(prediction)) + lines("notes", job.notes) +
+         (ends ? "" : times(prediction) + error_bars(job, cluster) + utilization(prediction)) +
+         lines("notes", job.notes) + lines("hardware", hardware_sources(cluster, world_size(job))) +
          lines("numbers used", prediction.sources);
 }
 
@@ -160,6 +182,8 @@ std::string report_json(const TorchPrediction& prediction, const TorchJob& job, 
             {"verdict", verdict_text(prediction)},
             {"phases", to_json(fit_of(prediction))["phases"]},
             {"notes", job.notes},
+            {"error_bars", error_bars_json(job, cluster)},
+            {"hardware", hardware_sources(cluster, world_size(job))},
             {"sources", prediction.sources}};
   if (!prediction.memory.steps.empty()) {
     json["first_step"] = times_json(prediction.first);

@@ -2,6 +2,7 @@
 // unseen.
 #include "sim/validation/validate.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -64,6 +65,23 @@ TEST(ErrorBars, WidenWithWhatWasNotMeasured) {
   const double measured = error_bar_pct("a100-sxm-80gb", "eager"), other = error_bar_pct("a100-sxm-80gb", "new");
   EXPECT_LT(measured, other);
   EXPECT_LT(other, error_bar_pct("mi300x", "eager"));
+}
+
+TEST(ErrorBars, AreOfTheNearestClassOfRuns) {
+  const ErrorBar nearest = torch_error_bar({"a100-sxm-80gb", "eager", false, 8});
+  EXPECT_GE(nearest.rows, 50U);
+  EXPECT_THAT(nearest.basis, testing::HasSubstr("a100-sxm-80gb eager plain up to 8 GPUs"));
+  EXPECT_THAT(torch_error_bar({"h100-sxm", "eager", true, 8}).basis, testing::EndsWith(": h100-sxm eager"));
+  const ErrorBar none = torch_error_bar({"mi300x", "eager", true, 8});
+  EXPECT_EQ(none.rows, 0U);
+  EXPECT_THAT(none.basis, testing::HasSubstr("no published run on mi300x"));
+  EXPECT_GT(none.pct, nearest.pct);
+  EXPECT_LT(unseen_software_error_bar({"h100-sxm", "foreshard-cuda", true, 8}).pct, none.pct);
+}
+
+TEST(ErrorBars, FindTheDevicesOfTheCatalogue) {
+  EXPECT_EQ(catalogue_key_of("H100-SXM5-80GB"), "h100-sxm");
+  EXPECT_EQ(catalogue_key_of("my own"), "my own");
 }
 
 TEST(Validation, LiveBytesOfPyTorchArePredictedToTheByte) {
