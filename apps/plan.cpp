@@ -1,6 +1,7 @@
 // foreshard-plan: builds the plan of a training run and predicts its step, on machines one need not have. Starts no
 // MPI.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/run_main.hpp"
+#include "base/text.hpp"
 #include "plan/build.hpp"
 #include "plan/print.hpp"
 #include "plan/settings.hpp"
@@ -141,6 +143,7 @@ void print_prediction(const Config& config, int argc, char** argv, const plan::S
       config.get<bool>("json") ? sim::report_json(prediction, subject) : sim::report_text(prediction, subject);
   fmt::print("{}", sim::planner::extended(std::move(report), config, settings, plan, prediction,
                                           cluster ? &*cluster : nullptr));
+  if (cluster) sim::planner::expect_fit(settings, prediction, *cluster);
 }
 
 /// The settings of one kind of step.
@@ -199,9 +202,27 @@ void predict_plan(const Config& config, int argc, char** argv) {
   if (!order && !ops) print_prediction(config, argc, argv, settings, plan);
 }
 
+void expect_a_command(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.emplace_back(command.name);
+  throw InputError(ExitCode::usage, fmt::format("`{}` is no command; expected one of {}, or options alone.{}", argv[1],
+                                                fmt::join(names, ", "), did_you_mean(argv[1], names)));
+}
+
+/// What only PyTorch has is not ignored.
+void refuse_torch_keys(const Config& config) {
+  for (const std::string& line : config.overrides())
+    if (line.starts_with("override: torch.") && line.ends_with("(from flag)"))
+      throw InputError(ExitCode::usage, fmt::format("{}: but runtime.profile is not PyTorch's\n  leave it out, or set "
+                                                    "runtime.profile=pytorch-fsdp1 or -fsdp2",
+                                                    line.substr(10)));
+}
+
 int run(int argc, char** argv) {
   for (const Command& command : commands)
     if (argc > 1 && std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
+  expect_a_command(argc, argv);
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
@@ -210,6 +231,7 @@ int run(int argc, char** argv) {
     throw InputError(
         ExitCode::usage,
         "--explain-memory explains PyTorch's memory\n  set runtime.profile to one of pytorch-* or deepspeed-*");
+  if (!torch) refuse_torch_keys(config);
   if (torch)
     sim::torch::run_command(config, command_line(argc, argv));
   else if (!config.get<std::string>("what-if").empty())

@@ -24,6 +24,7 @@ MODEL_COLUMNS = ["model", "arguments", "assumes"]
 COLLECTIVES = "NCCL's model"
 """The runtime of a prediction that is not of a step."""
 TIMEOUT_S = 600
+DOES_NOT_FIT = 3  # exit code of foreshard-plan, behind its answer
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _answer(plan: str | Path, arguments: Sequence[str]) -> dict[str, Any]:
         result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
         raise CannotPredict(f"no answer within {TIMEOUT_S} s") from error
-    if result.returncode != 0:
+    if result.returncode not in (0, DOES_NOT_FIT):
         raise CannotPredict(result.stderr.strip() or f"exit code {result.returncode}")
     try:
         return json.loads(result.stdout)

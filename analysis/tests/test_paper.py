@@ -193,7 +193,7 @@ def test_a_setting_is_asked_with_all_its_arguments_and_read_at_its_place(tmp_pat
 
 @pytest.mark.parametrize("answer", [{"gpu": {"fits": False, "runtime": "ours"}}, {"fits": False, "runtime": "ours"}])
 def test_what_does_not_fit_is_out_of_memory(tmp_path: Path, answer: dict) -> None:
-    made = predict(stand_in(tmp_path, json.dumps(answer | {"speed": 3})), setting_of(tmp_path, "speed"))
+    made = predict(stand_in(tmp_path, json.dumps(answer | {"speed": 3}), 3), setting_of(tmp_path, "speed"))
     assert made.runtime == "ours"
     assert load_predictions(_saved(tmp_path, table_of([made])))["out_of_memory"].all()
 

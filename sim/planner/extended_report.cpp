@@ -6,9 +6,11 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "sim/planner/explain.hpp"
-#include "sim/planner/report_search.hpp"
+#include "sim/planner/remedies.hpp"
 #include "sim/planner/run_cost.hpp"
+#include "sim/planner/torch_runtime.hpp"
 
 namespace foreshard::sim::planner {
 namespace {
@@ -73,6 +75,38 @@ std::string extended(std::string report, const Config& config, const plan::Setti
   const Additions all{explanation_of(config, settings, plan, prediction, cluster),
                       cost_of(config, settings, prediction), implausible(prediction)};
   return config.get<bool>("json") ? as_json(report, all) : as_text(std::move(report), all, settings, plan);
+}
+
+std::string with_run(std::string report, const Config& config, const plan::Settings& settings,
+                     const torch::TorchPrediction& prediction) {
+  const RunLength run = read_run_length(config);
+  if (run.tokens == 0 || !prediction.out_of_memory.empty()) return report;
+  Additions all;
+  all.run =
+      run_cost(run, prediction.steady.seconds, static_cast<double>(settings.step_tokens()), settings.mesh.world_size());
+  return config.get<bool>("json") ? as_json(report, all) : report + "\n" + text_of(*all.run);
+}
+
+void expect_fit(const plan::Settings& settings, const Prediction& prediction, const Cluster& cluster) {
+  if (prediction.fits()) return;
+  TrainingGraphs graphs(settings);
+  OwnRuntime runtime(settings, cluster, graphs);
+  throw does_not_fit(fmt::format("it needs {} of the {} that a {} has",
+                                 bytes_text(prediction.arena_bytes + prediction.process_base_bytes),
+                                 bytes_text(prediction.gpu->memory_bytes), cluster.device.name),
+                     point_of(settings), cluster, runtime);
+}
+
+void expect_fit(const plan::Settings& settings, const torch::TorchJob& job, const torch::TorchPrediction& prediction,
+                const Cluster& cluster) {
+  if (prediction.out_of_memory.empty()) return;
+  TorchFacts facts(job, cluster);
+  TorchRuntime runtime(job, cluster, facts);
+  throw does_not_fit(
+      fmt::format(
+          "the {} that a {} has are not enough {}", bytes_text(prediction.device_bytes), cluster.device.name,
+          prediction.failed_step == 0 ? "to make the model" : fmt::format("for step {}", prediction.failed_step)),
+      point_of(settings, job), cluster, runtime);
 }
 
 }  // namespace foreshard::sim::planner

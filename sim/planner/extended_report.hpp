@@ -4,6 +4,7 @@
 #include "base/config.hpp"
 #include "plan/settings.hpp"
 #include "sim/predict.hpp"
+#include "sim/runtimes/torch_prediction.hpp"
 
 namespace foreshard::sim::planner {
 
@@ -15,5 +16,16 @@ void add_report_options(Config& config);
 /// for options that are not for this prediction.
 std::string extended(std::string report, const Config& config, const plan::Settings& settings, const plan::Plan& plan,
                      const Prediction& prediction, const Cluster* cluster);
+
+/// `report` of a prediction of PyTorch with what a whole run takes, if --tokens asks for it and the step fits.
+std::string with_run(std::string report, const Config& config, const plan::Settings& settings,
+                     const torch::TorchPrediction& prediction);
+
+/// Throws InputError(infeasible) if a prediction does not fit its GPU, with the smallest changes that would make it
+/// fit.
+void expect_fit(const plan::Settings& settings, const Prediction& prediction, const Cluster& cluster);
+/// The same of a prediction of PyTorch.
+void expect_fit(const plan::Settings& settings, const torch::TorchJob& job, const torch::TorchPrediction& prediction,
+                const Cluster& cluster);
 
 }  // namespace foreshard::sim::planner

@@ -19,6 +19,8 @@ using plan::Keep;
 constexpr std::array<std::string_view, 6> strategies{"full_shard",   "shard_grad_op",        "no_shard",
                                                      "hybrid_shard", "hybrid_shard_grad_op", "zero1"};
 
+constexpr std::array<std::string_view, 3> runtimes{"foreshard-cuda", "pytorch-fsdp1", "pytorch-fsdp2"};
+
 std::string text(DType type) { return type == DType::f32 ? "fp32" : type == DType::bf16 ? "bf16" : "fp16"; }
 std::string text(bool value) { return value ? "true" : "false"; }
 std::string text(std::int64_t value) { return std::to_string(value); }
@@ -41,13 +43,21 @@ std::string text(Accumulation accumulation) {
 }
 
 auto tied(const Point& p) {
-  return std::tie(p.gpus, p.strategy, p.shard_degree, p.reshard, p.prefetch, p.prefetch_depth, p.forward_prefetch,
-                  p.limit, p.reduce_limit, p.recompute, p.recompute_every, p.local_batch, p.micro_batches,
-                  p.accumulation, p.parameters, p.reduction, p.offload.parameters, p.offload.gradients,
+  return std::tie(p.runtime, p.gpus, p.strategy, p.shard_degree, p.reshard, p.prefetch, p.prefetch_depth,
+                  p.forward_prefetch, p.limit, p.reduce_limit, p.recompute, p.recompute_every, p.local_batch,
+                  p.micro_batches, p.accumulation, p.parameters, p.reduction, p.offload.parameters, p.offload.gradients,
                   p.offload.optimizer);
 }
 
 }  // namespace
+
+std::string_view name_of(Runtime runtime) { return runtimes[static_cast<std::size_t>(runtime)]; }
+
+Runtime runtime_of(std::string_view name) {
+  const auto found = std::ranges::find(runtimes, name);
+  FORESHARD_EXPECT(found != runtimes.end(), "a runtime that a search knows");
+  return static_cast<Runtime>(found - runtimes.begin());
+}
 
 std::string_view name_of(Strategy strategy) { return strategies[static_cast<std::size_t>(strategy)]; }
 
@@ -129,32 +139,64 @@ Point point_of(const plan::Settings& settings) {
           .offload = s.offload};
 }
 
+namespace {
+
+void add_mesh(KeyValues& keys, const Point& p) {
+  keys.insert(keys.end(), {{"parallel.world_size", text(p.gpus)},
+                           {"parallel.strategy", std::string(name_of(p.strategy))},
+                           {"parallel.shard_degree", is_hybrid(p.strategy) ? text(p.shard_degree) : "-1"}});
+  if (p.runtime == Runtime::own)
+    keys.emplace_back("parallel.reshard_after_forward", p.reshard > 0 ? text(p.reshard) : "default");
+}
+
+void add_step(KeyValues& keys, const Point& p) {
+  keys.insert(keys.end(), {{"train.local_batch_size", text(p.local_batch)},
+                           {"train.global_batch_size", text(p.local_batch * p.micro_batches * p.gpus)},
+                           {"parallel.accumulation", text(p.accumulation)},
+                           {"activation_checkpoint.mode", text(p.recompute)}});
+  if (p.runtime == Runtime::own) keys.emplace_back("activation_checkpoint.every", text(p.recompute_every));
+  keys.insert(keys.end(), {{"precision.param", text(p.parameters)}, {"precision.reduce", text(p.reduction)}});
+}
+
+void add_offload(KeyValues& keys, const plan::Offload& offload) {
+  keys.insert(keys.end(), {{"offload.parameters", text(offload.parameters)},
+                           {"offload.gradients", text(offload.gradients)},
+                           {"offload.optimizer", text(offload.optimizer)}});
+}
+
+void add_overlap(KeyValues& keys, const Point& p) {
+  if (p.runtime != Runtime::fsdp2) keys.emplace_back("parallel.prefetch", text(p.prefetch));
+  if (p.runtime != Runtime::fsdp1) keys.emplace_back("parallel.prefetch_depth", text(p.prefetch_depth));
+  if (p.runtime != Runtime::fsdp2)
+    keys.insert(keys.end(),
+                {{"parallel.forward_prefetch", text(p.forward_prefetch)}, {"parallel.limit", limit_text(p.limit)}});
+  if (p.runtime == Runtime::own) keys.emplace_back("parallel.reduce_limit", limit_text(p.reduce_limit));
+}
+
+/// PyTorch prefetches nothing explicitly unless it is told to, whatever our own default is.
+bool is_said(const Point& point, std::string_view key, const std::string& value, const Config& config) {
+  const bool given = config.has(key) && !config.is_default(key);
+  if (point.runtime != Runtime::own && !given &&
+      (key == "parallel.prefetch_depth" || key == "parallel.forward_prefetch"))
+    return value == "0";
+  return config.has(key) && config.get<std::string>(key) == value;
+}
+
+}  // namespace
+
 KeyValues keys_of(const Point& p) {
-  return {{"parallel.world_size", text(p.gpus)},
-          {"parallel.strategy", std::string(name_of(p.strategy))},
-          {"parallel.shard_degree", is_hybrid(p.strategy) ? text(p.shard_degree) : "-1"},
-          {"parallel.reshard_after_forward", p.reshard > 0 ? text(p.reshard) : "default"},
-          {"train.local_batch_size", text(p.local_batch)},
-          {"train.global_batch_size", text(p.local_batch * p.micro_batches * p.gpus)},
-          {"parallel.accumulation", text(p.accumulation)},
-          {"activation_checkpoint.mode", text(p.recompute)},
-          {"activation_checkpoint.every", text(p.recompute_every)},
-          {"precision.param", text(p.parameters)},
-          {"precision.reduce", text(p.reduction)},
-          {"offload.parameters", text(p.offload.parameters)},
-          {"offload.gradients", text(p.offload.gradients)},
-          {"offload.optimizer", text(p.offload.optimizer)},
-          {"parallel.prefetch", text(p.prefetch)},
-          {"parallel.prefetch_depth", text(p.prefetch_depth)},
-          {"parallel.forward_prefetch", text(p.forward_prefetch)},
-          {"parallel.limit", limit_text(p.limit)},
-          {"parallel.reduce_limit", limit_text(p.reduce_limit)}};
+  KeyValues keys;
+  add_mesh(keys, p);
+  add_step(keys, p);
+  if (p.runtime == Runtime::own) add_offload(keys, p.offload);
+  add_overlap(keys, p);
+  return keys;
 }
 
 std::vector<std::string> flags_of(const Point& point, const Config& config) {
   std::vector<std::string> flags;
   for (const auto& [key, value] : keys_of(point))
-    if (!config.has(key) || config.get<std::string>(key) != value) flags.push_back(fmt::format("--{}={}", key, value));
+    if (!is_said(point, key, value, config)) flags.push_back(fmt::format("--{}={}", key, value));
   return flags;
 }
 
@@ -162,7 +204,24 @@ bool is_kept_alike(const plan::ScheduleOptions& options) {
   return options.wrap.overrides.empty() && options.keep_of_unit.empty() && options.gather_limit_bytes == INT64_MAX;
 }
 
+namespace {
+
+Point canonical_of_torch(Point p) {
+  if (p.runtime == Runtime::fsdp2) {
+    p.prefetch_depth = std::max(p.prefetch_depth, p.forward_prefetch), p.forward_prefetch = 0, p.limit = 2;
+    p.prefetch = BackwardPrefetch::pre;
+  } else {
+    p.prefetch_depth = 1, p.forward_prefetch = std::min(p.forward_prefetch, 1);
+  }
+  p.recompute_every = 1, p.reduce_limit = 2;
+  if (p.micro_batches == 1) p.accumulation = Accumulation::reduce;
+  return p;
+}
+
+}  // namespace
+
 Point canonical(Point p) {
+  if (p.runtime != Runtime::own) return canonical_of_torch(p);
   const bool transient = keep_of(p.strategy) == Keep::visit;
   if (transient) {
     if (p.prefetch == BackwardPrefetch::pre) p.prefetch_depth = std::min(p.prefetch_depth, p.limit - 1);
@@ -181,6 +240,18 @@ Point canonical(Point p) {
   if (p.recompute == plan::Recompute::Mode::none) p.recompute_every = 1;
   if (p.micro_batches == 1 && p.accumulation == Accumulation::no_sync) p.accumulation = Accumulation::reduce;
   return p;
+}
+
+bool exists(const Point& p) {
+  if (p.runtime == Runtime::own) return true;
+  const bool strategy =
+      p.strategy != Strategy::zero1 && (p.strategy != Strategy::no_shard || p.runtime == Runtime::fsdp1);
+  const bool memory = p.reshard == 0 && p.recompute != plan::Recompute::Mode::selective && p.recompute_every == 1 &&
+                      !p.offload.parameters && !p.offload.gradients && !p.offload.optimizer;
+  const bool order = p.accumulation != Accumulation::reduce_scatter && p.reduce_limit == 2;
+  if (p.runtime == Runtime::fsdp2)
+    return strategy && memory && order && p.prefetch == BackwardPrefetch::pre && p.limit == 2;
+  return strategy && memory && order && p.forward_prefetch <= 1 && (p.limit == 2 || p.limit >= plan::unlimited);
 }
 
 bool operator==(const Point& a, const Point& b) { return tied(a) == tied(b); }

@@ -17,8 +17,15 @@ Strategy strategy_of(std::string_view name);
 bool is_hybrid(Strategy strategy);
 plan::Keep keep_of(Strategy strategy);
 
+/// Whose steps a search compares.
+enum class Runtime : std::uint8_t { own, fsdp1, fsdp2 };
+/// By the name that runtime.profile has for it.
+std::string_view name_of(Runtime runtime);
+Runtime runtime_of(std::string_view name);
+
 /// One plan of a search: what the search decides. All else is the user's (`plan::Settings`).
 struct Point {
+  Runtime runtime = Runtime::own;
   int gpus = 1;
   Strategy strategy = Strategy::full_shard;
   int shard_degree = 1;
@@ -48,16 +55,21 @@ Point point_of(const plan::Settings& settings);
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 KeyValues keys_of(const Point& point);
 
+/// Of PyTorch's runtimes those keys that they have; a depth of 0 is what they do unless they are told otherwise.
 /// "--key=value" of each key whose value is another one in `config`: what a user adds for this plan.
 std::vector<std::string> flags_of(const Point& point, const Config& config);
 
 /// Whether all units but the root are kept as the strategy says, and limits count units.
 bool is_kept_alike(const plan::ScheduleOptions& options);
 
-/// The same plan by the smallest numbers: a prefetch depth that limits do not allow, or a limit that depths do not
-/// reach, changes nothing; nor does backward prefetch where parameters are kept until then, or how one GPU reduces.
-/// Only right where all units are kept alike, and limits are not in bytes.
+/// Of our own runtime, the same plan by the smallest numbers: a prefetch depth that limits do not allow, or a limit
+/// that depths do not reach, changes nothing; nor does backward prefetch where parameters are kept until then, or how
+/// one GPU reduces. Only right where all units are kept alike, and limits are not in bytes. Of PyTorch's, what they do
+/// not know is left at its default.
 Point canonical(Point point);
+
+/// Whether a point's runtime has what it decides; of our own, whatever a search may decide.
+bool exists(const Point& point);
 
 bool operator==(const Point& a, const Point& b);
 bool operator<(const Point& a, const Point& b);  ///< some order

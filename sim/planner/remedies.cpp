@@ -24,7 +24,7 @@ class Variations {
   void add(bool applies, Change change) {
     Point point = from_;
     if (applies) change(point);
-    if (!(canonical(point) == canonical(from_))) all_.push_back(point);
+    if (exists(point) && !(canonical(point) == canonical(from_))) all_.push_back(point);
   }
   std::vector<Point> take() { return std::move(all_); }
 
@@ -134,22 +134,34 @@ std::vector<Remedy> remedies(const Point& point, std::int64_t memory_bytes, int 
   return {};
 }
 
-InputError nothing_fits(const SearchResult& result, const SearchSubject& subject, Evaluator& evaluator) {
-  const auto memory = std::llround(subject.cluster.device.memory_bytes.value);
-  const Candidate& nearest = *result.nearest_miss();
-  std::string text = fmt::format("none of {} plans fits into {} of a GPU\n  the one that lacks least {}:\n    {}",
-                                 count_text(static_cast<std::int64_t>(result.candidates.size())), bytes_text(memory),
-                                 reason_of(result, nearest, memory), command_of(nearest.point, subject.config));
-  const auto found = remedies(nearest.point, memory, subject.cluster.gpus, evaluator);
+namespace {
+
+InputError with_remedies(std::string text, const Point& point, const Cluster& cluster, Evaluator& evaluator) {
+  const auto found = remedies(point, std::llround(cluster.device.memory_bytes.value), cluster.gpus, evaluator);
   if (found.empty())
     return {ExitCode::infeasible, text +
                                       "\n  no three changes make it fit: more GPUs with a larger global batch, a "
                                       "smaller model or shorter sequences would"};
   text += "\n  it fits with";
   for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)
-    text += fmt::format("{}\n    {} ({}, {} a step)", i > 0 ? ", or" : "", changes(nearest.point, found[i].point),
+    text += fmt::format("{}\n    {} ({}, {} a step)", i > 0 ? ", or" : "", changes(point, found[i].point),
                         bytes_text(found[i].found.memory_bytes), duration_text(found[i].found.step_s));
   return {ExitCode::infeasible, text};
+}
+
+}  // namespace
+
+InputError nothing_fits(const SearchResult& result, const SearchSubject& subject, Evaluator& evaluator) {
+  const auto memory = std::llround(subject.cluster.device.memory_bytes.value);
+  const Candidate& nearest = *result.nearest_miss();
+  return with_remedies(fmt::format("none of {} plans fits into {} of a GPU\n  the one that lacks least {}:\n    {}",
+                                   count_text(static_cast<std::int64_t>(result.candidates.size())), bytes_text(memory),
+                                   reason_of(result, nearest, memory), command_of(nearest.point, subject.config)),
+                       nearest.point, subject.cluster, evaluator);
+}
+
+InputError does_not_fit(const std::string& what, const Point& point, const Cluster& cluster, Evaluator& evaluator) {
+  return with_remedies(fmt::format("this plan does not fit: {}", what), point, cluster, evaluator);
 }
 
 }  // namespace foreshard::sim::planner

@@ -32,4 +32,7 @@ std::vector<Remedy> remedies(const Point& point, std::int64_t memory_bytes, int 
 /// Error (infeasible) of a search in which nothing fits: the plan that lacks least, and what would make it fit.
 InputError nothing_fits(const SearchResult& result, const SearchSubject& subject, Evaluator& evaluator);
 
+/// Error (infeasible) of one plan that does not fit: `what` it needs, and what would make it fit.
+InputError does_not_fit(const std::string& what, const Point& point, const Cluster& cluster, Evaluator& evaluator);
+
 }  // namespace foreshard::sim::planner

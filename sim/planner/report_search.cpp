@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "model/model.hpp"
 #include "sim/gpu_rates.hpp"
+#include "sim/hardware_sources.hpp"
 
 namespace foreshard::sim::planner {
 namespace {
@@ -22,10 +23,23 @@ double step_tokens(const plan::Settings& base) { return static_cast<double>(base
 
 std::string header(const SearchResult& result, const SearchSubject& subject) {
   const Space& space = subject.space;
-  return fmt::format("{} combinations, {} different plans, each of {} sequences of {} tokens a step, on {} ({} each)\n",
-                     count_text(space.combinations), count(result.candidates.size()),
-                     count_text(subject.base.global_batch()), count_text(subject.base.batch.seq), subject.cluster.name,
-                     bytes_text(std::llround(subject.cluster.device.memory_bytes.value)));
+  return fmt::format(
+      "{} combinations, {} different plans of {}, each of {} sequences of {} tokens a step, on {} ({} each)\n",
+      count_text(space.combinations), count(result.candidates.size()), name_of(subject.runtime),
+      count_text(subject.base.global_batch()), count_text(subject.base.batch.seq), subject.cluster.name,
+      bytes_text(std::llround(subject.cluster.device.memory_bytes.value)));
+}
+
+std::string not_simulated(const SearchResult& result) {
+  std::string text = "not simulated, since search.simulations allows no more: ";
+  if (result.best() && result.least_not_simulated_s > 0 && result.least_not_simulated_s < result.best()->found.step_s)
+    text += fmt::format("none is faster than the best by more than {:.1f} %, ",
+                        100 * (1 - result.least_not_simulated_s / result.best()->found.step_s));
+  else
+    text += "none is faster than the best, ";
+  return text + (result.complete_within < 1 ? fmt::format("none better than all simulated ones by more than {:.3g} %",
+                                                          100 * result.complete_within)
+                                            : "but any may need less memory");
 }
 
 std::string fates(const SearchResult& result, const SearchSubject& subject) {
@@ -37,7 +51,8 @@ std::string fates(const SearchResult& result, const SearchSubject& subject) {
       line(Fate::cannot_be_best, fmt::format("cannot be better than a simulated plan by more than {:.3g} %, by bounds "
                                              "on time and memory",
                                              100 * subject.tolerance)) +
-      line(Fate::too_large, "simulated, do not fit") + line(Fate::simulated, "simulated, fit");
+      line(Fate::not_simulated, not_simulated(result)) + line(Fate::too_large, "simulated, do not fit") +
+      line(Fate::simulated, "simulated, fit");
   for (const std::string& value : subject.space.left_out) text += fmt::format("  left out    {}\n", value);
   const double bounds = static_cast<double>(result.candidates.size()) / std::max(1e-9, result.bound_s);
   const std::size_t simulated = result.count(Fate::simulated) + result.count(Fate::too_large);
@@ -58,6 +73,7 @@ std::string best(const Candidate& candidate, const SearchSubject& subject) {
                       ? fmt::format(", {} of host memory a rank", bytes_text(candidate.found.host_memory_bytes))
                       : "",
                   command_of(candidate.point, subject.config));
+  text += "  step " + text_of(step_time_error_bar(subject, candidate.point.gpus)) + "\n";
   if (!used.is_plausible())
     text +=
         fmt::format("  warning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
@@ -114,11 +130,31 @@ std::string pareto(const SearchResult& result, const SearchSubject& subject) {
   return text;
 }
 
+std::string sources(const Candidate& best, const SearchSubject& subject) {
+  std::string text = "\nhardware\n";
+  for (const std::string& line : hardware_sources(subject.cluster, best.point.gpus))
+    text += fmt::format("  {}\n", line);
+  return text + fmt::format("error bars\n  residuals of published runs ({})\n",
+                            subject.runtime == Runtime::own ? validation::error_bar_command()
+                                                            : validation::torch_error_bar_command());
+}
+
 }  // namespace
 
 std::string command_of(const Point& point, const Config& config) {
   const auto flags = flags_of(point, config);
   return flags.empty() ? "(as it is)" : fmt::format("{}", fmt::join(flags, " "));
+}
+
+validation::ErrorBar step_time_error_bar(const SearchSubject& subject, int gpus) {
+  const bool own = subject.runtime == Runtime::own;
+  const validation::RunClass run{.gpu = validation::catalogue_key_of(subject.cluster.device.name),
+                                 .style = own                ? std::string(name_of(subject.runtime))
+                                          : subject.compiled ? "compiled"
+                                                             : "eager",
+                                 .gated = validation::has_gated_layers(subject.base.model),
+                                 .gpus = gpus};
+  return own ? validation::unseen_software_error_bar(run) : validation::torch_error_bar(run);
 }
 
 Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s) {
@@ -136,6 +172,9 @@ std::string reason_of(const SearchResult& result, const Candidate& candidate, st
       return fmt::format("needs {} of {}", bytes_text(candidate.found.memory_bytes), bytes_text(device_bytes));
     case Fate::cannot_fit:
       return fmt::format("needs at least {} of {}", bytes_text(candidate.bound.memory_bytes), bytes_text(device_bytes));
+    case Fate::not_simulated:
+      return fmt::format("at least {} and {}; not simulated", duration_text(candidate.bound.seconds),
+                         bytes_text(candidate.bound.memory_bytes));
     case Fate::cannot_be_best:
       break;
   }
@@ -147,7 +186,8 @@ std::string reason_of(const SearchResult& result, const Candidate& candidate, st
 
 std::string search_text(const SearchResult& result, const SearchSubject& subject) {
   std::string text = header(result, subject) + fates(result, subject);
-  if (const Candidate* fastest = result.best()) text += best(*fastest, subject) + pareto(result, subject);
+  if (const Candidate* fastest = result.best())
+    text += best(*fastest, subject) + pareto(result, subject) + sources(*fastest, subject);
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include "sim/planner/run_cost.hpp"
 #include "sim/planner/search.hpp"
+#include "sim/validation/error_bars.hpp"
 
 namespace foreshard::sim::planner {
 
@@ -16,6 +17,8 @@ struct SearchSubject {
   int threads = 1;
   double tolerance = 0;
   int rows = 20;  ///< of the Pareto set, in text
+  Runtime runtime = Runtime::own;
+  bool compiled = false;  ///< PyTorch's blocks
 };
 
 /// The flags that a user adds for a point, in one line.
@@ -37,6 +40,9 @@ struct Utilization {
   bool is_plausible() const { return part >= 0.05 && part <= 0.75; }
 };
 Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s);
+
+/// How far the step time of a plan is to be trusted.
+validation::ErrorBar step_time_error_bar(const SearchSubject& subject, int gpus);
 
 /// Why a plan is not among the results.
 std::string reason_of(const SearchResult& result, const Candidate& candidate, std::int64_t device_bytes);

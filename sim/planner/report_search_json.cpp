@@ -20,6 +20,8 @@ std::string_view name_of(Fate fate) {
       return "cannot_fit";
     case Fate::cannot_be_best:
       return "cannot_be_best";
+    case Fate::not_simulated:
+      return "not_simulated";
   }
   return "";
 }
@@ -41,6 +43,7 @@ Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
             {"tflops_per_device", used.flops_per_s / 1e12},
             {"part_of_peak", used.part},
             {"plausible", used.is_plausible()},
+            {"error_bars", {{"step_time_s", validation::json_of(step_time_error_bar(subject, candidate.point.gpus))}}},
             {"command", command_of(candidate.point, subject.config)},
             {"keys", keys_json(candidate.point)}};
   if (subject.run.tokens > 0)
@@ -52,11 +55,13 @@ Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
 
 std::string search_json(const SearchResult& result, const SearchSubject& subject) {
   Json fates;
-  for (const Fate fate : {Fate::simulated, Fate::too_large, Fate::cannot_fit, Fate::cannot_be_best})
+  for (const Fate fate :
+       {Fate::simulated, Fate::too_large, Fate::cannot_fit, Fate::cannot_be_best, Fate::not_simulated})
     fates[std::string(name_of(fate))] = result.count(fate);
   Json pareto = Json::array();
   for (const std::size_t index : result.pareto) pareto.push_back(plan_json(result.candidates[index], subject));
   const Json json{{"schema", 1},
+                  {"runtime", name_of(subject.runtime)},
                   {"cluster", subject.cluster.name},
                   {"device_memory_bytes", std::llround(subject.cluster.device.memory_bytes.value)},
                   {"global_batch", subject.base.global_batch()},
@@ -64,6 +69,7 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
                   {"combinations", subject.space.combinations},
                   {"plans", result.candidates.size()},
                   {"fates", fates},
+                  {"complete_within", result.complete_within},
                   {"left_out", subject.space.left_out},
                   {"best", result.best() ? plan_json(*result.best(), subject) : Json()},
                   {"pareto", pareto}};

@@ -30,7 +30,9 @@ class Search {
     bound();
     result_.bound_s = seconds_since(start);
     const std::vector<std::size_t> order = possible();
-    for (std::size_t next = 0; next < order.size();) simulate(round(order, next));
+    for (const double tolerance : {0.2, 0.05, options_.tolerance})
+      if (tolerance >= options_.tolerance && pass(order, tolerance)) result_.complete_within = tolerance;
+    settle(order);
     result_.simulate_s = seconds_since(start) - result_.bound_s;
     result_.pareto = front_.members();
     return std::move(result_);
@@ -58,21 +60,48 @@ class Search {
     return order;
   }
 
-  /// The next of `order` that may be better than what is known; `next` moves behind them.
-  std::vector<std::size_t> round(const std::vector<std::size_t>& order, std::size_t& next) {
+  static Cost least_of(const Candidate& candidate) {
+    return {candidate.bound.seconds, candidate.bound.memory_bytes, candidate.point.gpus};
+  }
+
+  /// Simulates what may be better than what is known by more than `tolerance`. False: there were not enough
+  /// simulations.
+  bool pass(const std::vector<std::size_t>& order, double tolerance) {
+    for (std::size_t next = 0; next < order.size();) {
+      const std::vector<std::size_t> taken = round(order, next, tolerance);
+      if (taken.empty() && next < order.size()) return false;
+      simulate(taken);
+    }
+    return true;
+  }
+
+  /// The next of `order` that may be better; `next` moves behind them. None where no simulation is left.
+  std::vector<std::size_t> round(const std::vector<std::size_t>& order, std::size_t& next, double tolerance) {
     std::vector<std::size_t> taken;
+    const std::int64_t left = options_.simulations - simulations_;
     for (; next < order.size() && taken.size() < round_size; ++next) {
-      Candidate& candidate = result_.candidates[order[next]];
-      const Cost least{candidate.bound.seconds, candidate.bound.memory_bytes, candidate.point.gpus};
-      if (const auto by = front_.as_good_as(least, 1 - options_.tolerance))
-        candidate.fate = Fate::cannot_be_best, candidate.by = *by;
-      else
-        taken.push_back(order[next]);
+      const Candidate& candidate = result_.candidates[order[next]];
+      if (candidate.is_simulated() || front_.as_good_as(least_of(candidate), 1 - tolerance)) continue;
+      if (static_cast<std::int64_t>(taken.size()) >= left) break;
+      taken.push_back(order[next]);
     }
     return taken;
   }
 
+  /// Why the others were not simulated.
+  void settle(const std::vector<std::size_t>& order) {
+    for (const std::size_t index : order) {
+      Candidate& candidate = result_.candidates[index];
+      if (candidate.is_simulated()) continue;
+      const auto by = front_.as_good_as(least_of(candidate), 1 - options_.tolerance);
+      candidate.fate = by ? Fate::cannot_be_best : Fate::not_simulated;
+      if (by) candidate.by = *by;
+      if (!by && result_.least_not_simulated_s == 0) result_.least_not_simulated_s = candidate.bound.seconds;
+    }
+  }
+
   void simulate(const std::vector<std::size_t>& taken) {
+    simulations_ += static_cast<std::int64_t>(taken.size());
     workers_.for_each(taken.size(), 1, [&](Evaluator& evaluator, std::size_t i) {
       Candidate& candidate = result_.candidates[taken[i]];
       candidate.found = evaluator.evaluate(candidate.point);
@@ -89,6 +118,7 @@ class Search {
   WorkerPool workers_;
   SearchResult result_;
   Front front_;
+  std::int64_t simulations_ = 0;
 };
 
 std::int64_t needed_bytes(const Candidate& candidate) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "base/error.hpp"
@@ -12,28 +14,37 @@
 #include "base/units.hpp"
 #include "sim/planner/remedies.hpp"
 #include "sim/planner/report_search.hpp"
+#include "sim/planner/torch_runtime.hpp"
 
 namespace foreshard::sim::planner {
 namespace {
 
 Config keys() {
   Config config("foreshard-plan search",
-                "Finds the best plans for a model on a cluster of GPUs, for a given global batch.");
+                "Finds the best plans for a model on a cluster of GPUs, for a given global batch, with our own runtime "
+                "or PyTorch's.");
   config.example(
       "foreshard-plan search --model.preset=llama3-70b --parallel.world_size=512 --machine.cluster=aws-p5 "
       "--train.global_batch_size=1024");
   config.example(
       "foreshard-plan search --model.preset=llama3-8b --search.gpus=64,128,256 --machine.cluster=dgx-h100 "
       "--train.global_batch_size=512 --search.precision=bf16 --tokens=15T");
+  config.example(
+      "foreshard-plan search --runtime.profile=pytorch-fsdp2 --model.preset=llama3-8b --parallel.world_size=64 "
+      "--machine.cluster=aws-p5 --train.global_batch_size=512");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "GPUs of the run", {.min = 1, .max = 1 << 24});
   config.add("machine.cluster", "", "the cluster: its name in the catalogue, or a JSON file of that form");
-  config.add("runtime.profile", "foreshard-cuda", "whose runtime", {.choices = {"foreshard-cuda"}});
+  config.add("runtime.profile", "foreshard-cuda", "whose runtime",
+             {.choices = {"foreshard-cuda", "pytorch-fsdp1", "pytorch-fsdp2"}});
+  torch::add_torch_keys(config);
   add_space_keys(config);
   config.add("search.threads", 0, "threads; 0 = one for each core", {.min = 0, .max = 1024});
   config.add("search.tolerance", 0.005,
              "plans that can be better than a simulated one by no more than this part are not simulated",
              {.min = 0, .max = 0.5});
+  config.add("search.simulations", 0,
+             "plans that are simulated at most, the most promising ones; 0 = 2000, of PyTorch 400", {.min = 0});
   config.add("search.rows", 20, "plans of the Pareto set that are shown", {.min = 1});
   config.add("search.all_plans", "", "write what became of every plan into this CSV file");
   config.ignore({"machine.", "data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
@@ -81,9 +92,10 @@ void fit_to_cluster(Axes& axes, const Cluster& cluster, Space& space) {
 
 Space read_space(const Config& config, const plan::Settings& base, const Cluster& cluster) {
   Space refused;
-  Axes axes = read_axes(config, base, cluster.gpus_per_node);
+  const Runtime runtime = runtime_of(config.get<std::string>("runtime.profile"));
+  Axes axes = read_axes(config, base, cluster.gpus_per_node, runtime);
   fit_to_cluster(axes, cluster, refused);
-  Space space = space_of(axes, base.global_batch(), is_kept_alike(base.schedule));
+  Space space = space_of(axes, base.global_batch(), runtime != Runtime::own || is_kept_alike(base.schedule));
   space.left_out.insert(space.left_out.begin(), refused.left_out.begin(), refused.left_out.end());
   if (!space.points.empty()) return space;
   throw InputError(ExitCode::usage,
@@ -92,14 +104,60 @@ Space read_space(const Config& config, const plan::Settings& base, const Cluster
                                                       : fmt::format("{}", fmt::join(space.left_out, "\n  "))));
 }
 
+/// Some seconds' worth: a step of PyTorch's takes several times as long to simulate as one of ours.
+std::int64_t simulations_of(const Config& config) {
+  const auto asked = config.get<std::int64_t>("search.simulations");
+  const bool own = runtime_of(config.get<std::string>("runtime.profile")) == Runtime::own;
+  return asked > 0 ? asked : own ? 2000 : 400;
+}
+
+[[noreturn]] void refuse_table(const std::string& path) {
+  throw InputError(ExitCode::bad_input,
+                   fmt::format("search.all_plans = {}: cannot be written; expected a file in a folder that exists and "
+                               "may be written to\n  set search.all_plans to another path",
+                               path));
+}
+
+/// Before anything is searched, so that a search is not in vain; leaves no new file behind.
+void expect_writable_table(const Config& config) {
+  const auto path = config.get<std::string>("search.all_plans");
+  if (path.empty()) return;
+  const bool existed = std::filesystem::exists(path);
+  if (!std::ofstream(path, std::ios::app)) refuse_table(path);
+  std::error_code ignored;
+  if (!existed) std::filesystem::remove(path, ignored);
+}
+
 void write_all_plans(const SearchResult& result, const SearchSubject& subject) {
   const auto path = subject.config.get<std::string>("search.all_plans");
   if (path.empty()) return;
   std::ofstream file(path);
-  if (!(file << search_csv(result, subject)).flush())
-    throw InputError(ExitCode::bad_input,
-                     fmt::format("{}: cannot be written\n  set search.all_plans to another path", path));
+  if (!(file << search_csv(result, subject)).flush()) refuse_table(path);
 }
+
+/// Evaluators of the runtime that was asked for, and what they share.
+class Runtimes {
+ public:
+  /// All must outlive this.
+  Runtimes(const Config& config, const plan::Settings& base, const Cluster& cluster)
+      : base_(base), cluster_(cluster), graphs_(base) {
+    if (runtime_of(config.get<std::string>("runtime.profile")) == Runtime::own) return;
+    job_ = torch::read_torch_job(config, base);
+    facts_.emplace(*job_, cluster);
+  }
+
+  std::unique_ptr<Evaluator> make() {
+    if (job_) return std::make_unique<TorchRuntime>(*job_, cluster_, *facts_);
+    return std::make_unique<OwnRuntime>(base_, cluster_, graphs_);
+  }
+
+ private:
+  const plan::Settings& base_;
+  const Cluster& cluster_;
+  TrainingGraphs graphs_;
+  std::optional<torch::TorchJob> job_;
+  std::optional<TorchFacts> facts_;
+};
 
 }  // namespace
 
@@ -117,18 +175,27 @@ int search_command(int argc, const char* const* argv) {
   const Cluster cluster = cluster_of(config);
   const plan::Settings base = settings_of(config);
   const RunLength run = read_run_length(config);
+  Runtimes runtimes(config, base, cluster);
   const Space space = read_space(config, base, cluster);
-  TrainingGraphs graphs(base);
-  const MakeEvaluator make = [&] { return std::make_unique<OwnRuntime>(base, cluster, graphs); };
+  expect_writable_table(config);
   const SearchOptions options{.memory_bytes = std::llround(cluster.device.memory_bytes.value),
                               .threads = threads_of(config),
-                              .tolerance = config.get<double>("search.tolerance")};
-  const SearchResult result = search(space.points, options, make);
-  const SearchSubject subject{
-      config, base, cluster, space, run, options.threads, options.tolerance, config.get<int>("search.rows")};
+                              .tolerance = config.get<double>("search.tolerance"),
+                              .simulations = simulations_of(config)};
+  const SearchResult result = search(space.points, options, [&] { return runtimes.make(); });
+  const SearchSubject subject{.config = config,
+                              .base = base,
+                              .cluster = cluster,
+                              .space = space,
+                              .run = run,
+                              .threads = options.threads,
+                              .tolerance = options.tolerance,
+                              .rows = config.get<int>("search.rows"),
+                              .runtime = runtime_of(config.get<std::string>("runtime.profile")),
+                              .compiled = config.get<bool>("torch.compile")};
   write_all_plans(result, subject);
   fmt::print("{}", config.get<bool>("json") ? search_json(result, subject) : search_text(result, subject));
-  if (!result.best()) throw nothing_fits(result, subject, *make());
+  if (!result.best()) throw nothing_fits(result, subject, *runtimes.make());
   return 0;
 }
 

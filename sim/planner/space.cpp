@@ -1,6 +1,7 @@
 #include "sim/planner/space.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -28,7 +29,10 @@ class Enumeration {
  private:
   void meshes(int gpus) {
     for (const Strategy strategy : axes_.strategies) {
-      Point p{.gpus = gpus, .strategy = strategy, .shard_degree = strategy == Strategy::no_shard ? 1 : gpus};
+      Point p{.runtime = axes_.runtime,
+              .gpus = gpus,
+              .strategy = strategy,
+              .shard_degree = strategy == Strategy::no_shard ? 1 : gpus};
       if (!is_hybrid(strategy)) {
         resharded(p);
         continue;
@@ -118,6 +122,10 @@ std::vector<std::string> unfit_values(const Axes& axes, std::int64_t global_batc
                                   global_batch,
                                   global_batch > gpus ? fmt::format("{} or ", global_batch / gpus * gpus) : "",
                                   multiple_above(global_batch, gpus)));
+  for (const std::int64_t rows : axes.local_batches)
+    if (std::ranges::none_of(axes.gpus, [&](int gpus) { return global_batch % (gpus * rows) == 0; }))
+      unfit.push_back(fmt::format("micro-batches of {}: a step of {} sequences is no multiple of that on {} GPUs", rows,
+                                  global_batch, fmt::join(axes.gpus, ", ")));
   return unfit;
 }
 

@@ -9,6 +9,7 @@ namespace foreshard::sim::planner {
 
 /// The values that a search goes through, by what they decide.
 struct Axes {
+  Runtime runtime = Runtime::own;
   std::vector<int> gpus;
   std::vector<Strategy> strategies;
   std::vector<int> shard_degrees;  ///< of hybrid strategies; those that divide the GPUs count
@@ -28,8 +29,8 @@ struct Axes {
 void add_space_keys(Config& config);
 
 /// Which values to go through, for `base`'s model on a cluster with `gpus_per_node`. Throws one InputError(usage) with
-/// every value that cannot be read.
-Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node);
+/// every value that cannot be read, or that the runtime has not.
+Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node, Runtime runtime = Runtime::own);
 
 /// The plans of a space, each once.
 struct Space {

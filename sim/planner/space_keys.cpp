@@ -157,56 +157,122 @@ void add_space_keys(Config& config) {
   axis("reduce_limit", "unsharded gradients at once, or unlimited; auto = 1 and 2");
 }
 
-Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node) {
+namespace {
+
+/// What is gone through unless a list or the plan's own key says otherwise; numbers of GPUs and batches not among them.
+Axes usual_axes(int gpus_per_node) {
+  using Mode = Recompute::Mode;
+  return {.strategies = {Strategy::full_shard, Strategy::shard_grad_op, Strategy::hybrid_shard,
+                         Strategy::hybrid_shard_grad_op, Strategy::zero1, Strategy::no_shard},
+          .reshard = {0, gpus_per_node},
+          .accumulation = {Accumulation::reduce, Accumulation::no_sync, Accumulation::reduce_scatter},
+          .recompute = {Mode::none, Mode::selective, Mode::full},
+          .recompute_every = {1, 2},
+          .precision = {{DType::bf16, DType::f32}, {DType::bf16, DType::bf16}},
+          .offload = {{}, {.optimizer = true}, {true, true, true}},
+          .prefetch = {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none},
+          .prefetch_depth = {1, 2},
+          .forward_prefetch = {1, 0, 2},
+          .limit = {2, 3, plan::unlimited},
+          .reduce_limit = {2, 1}};
+}
+
+/// Those that PyTorch's FSDP has. FSDP1 prefetches one unit or none, and either limits gathers or does not; FSDP2 has
+/// only the number of units that each names to prefetch.
+Axes usual_axes_of(Runtime runtime, int gpus_per_node) {
+  Axes usual = usual_axes(gpus_per_node);
+  usual.runtime = runtime;
+  if (runtime == Runtime::own) return usual;
+  const bool fsdp1 = runtime == Runtime::fsdp1;
+  std::erase_if(usual.strategies, [&](Strategy s) { return !exists({.runtime = runtime, .strategy = s}); });
+  std::erase(usual.accumulation, Accumulation::reduce_scatter);
+  std::erase(usual.recompute, Recompute::Mode::selective);
+  usual.reshard = {0}, usual.recompute_every = {1}, usual.offload = {{}}, usual.reduce_limit = {2};
+  usual.prefetch_depth = fsdp1 ? std::vector{1} : std::vector{0, 1, 2};
+  usual.forward_prefetch = fsdp1 ? std::vector{0, 1} : std::vector{0};
+  usual.limit = fsdp1 ? std::vector{2, plan::unlimited} : std::vector{2};
+  if (!fsdp1) usual.prefetch = {BackwardPrefetch::pre};
+  return usual;
+}
+
+/// Values of an axis that the runtime has not.
+template <class T, class Set>
+void refuse_values(Lists& lists, Runtime runtime, std::string_view key, const std::vector<T>& values, Set set) {
+  const bool all = std::ranges::all_of(values, [&](const T& value) {
+    Point point{.runtime = runtime, .prefetch_depth = 1, .forward_prefetch = 1};
+    set(point, value);
+    return exists(point);
+  });
+  lists.refuse(key, !all, fmt::format("{} has not all of them; leave out those, or the key", name_of(runtime)));
+}
+
+void refuse_absent(Lists& lists, const Axes& axes) {
+  const Runtime runtime = axes.runtime;
+  const auto refuse = [&](std::string_view key, const auto& values, auto set) {
+    refuse_values(lists, runtime, key, values, set);
+  };
+  refuse("search.strategy", axes.strategies, [](Point& p, Strategy s) { p.strategy = s; });
+  refuse("search.reshard_after_forward", axes.reshard, [](Point& p, int n) { p.reshard = n; });
+  refuse("search.accumulation", axes.accumulation, [](Point& p, Accumulation a) { p.accumulation = a; });
+  refuse("search.recompute", axes.recompute, [](Point& p, Recompute::Mode m) { p.recompute = m; });
+  refuse("search.recompute_every", axes.recompute_every, [](Point& p, int n) { p.recompute_every = n; });
+  refuse("search.offload", axes.offload, [](Point& p, const plan::Offload& o) { p.offload = o; });
+  refuse("search.prefetch", axes.prefetch, [](Point& p, BackwardPrefetch b) { p.prefetch = b; });
+  refuse("search.forward_prefetch", axes.forward_prefetch, [](Point& p, int n) { p.forward_prefetch = n; });
+  refuse("search.limit", axes.limit, [](Point& p, int n) { p.limit = n; });
+  refuse("search.reduce_limit", axes.reduce_limit, [](Point& p, int n) { p.reduce_limit = n; });
+}
+
+}  // namespace
+
+Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node, Runtime runtime) {
   Lists lists(config);
   const plan::ScheduleOptions& s = base.schedule;
-  Axes axes;
+  const Axes usual = usual_axes_of(runtime, gpus_per_node);
+  Axes axes{.runtime = runtime};
   const int world = base.mesh.world_size();
   axes.gpus = lists.of<int>("search.gpus", {"parallel.world_size"}, world, {world}, number_from<int>(1));
-  axes.strategies = lists.of<Strategy>("search.strategy", {"parallel.strategy"}, strategy_in(config),
-                                       {Strategy::full_shard, Strategy::shard_grad_op, Strategy::hybrid_shard,
-                                        Strategy::hybrid_shard_grad_op, Strategy::zero1, Strategy::no_shard},
+  axes.strategies = lists.of<Strategy>("search.strategy", {"parallel.strategy"}, strategy_in(config), usual.strategies,
                                        read_strategy);
   axes.shard_degrees = lists.of<int>("search.shard_degree", {"parallel.shard_degree"}, base.mesh.shard_degree(),
                                      usual_degrees(axes.gpus, gpus_per_node), number_from<int>(1));
   axes.reshard = lists.of<int>("search.reshard_after_forward", {"parallel.reshard_after_forward"}, reshard_in(base),
-                               {0, gpus_per_node}, number_from<int>(2, "default", 0));
+                               usual.reshard, number_from<int>(2, "default", 0));
   axes.local_batches =
       lists.of<std::int64_t>("search.local_batch_size", {"train.local_batch_size"}, base.batch.batch,
                              usual_batches(axes.gpus, base.global_batch()), number_from<std::int64_t>(1));
   axes.accumulation =
-      lists.of<Accumulation>("search.accumulation", {"parallel.accumulation"}, s.accumulation,
-                             {Accumulation::reduce, Accumulation::no_sync, Accumulation::reduce_scatter},
+      lists.of<Accumulation>("search.accumulation", {"parallel.accumulation"}, s.accumulation, usual.accumulation,
                              among<Accumulation>({{"reduce", Accumulation::reduce},
                                                   {"no_sync", Accumulation::no_sync},
                                                   {"reduce_scatter", Accumulation::reduce_scatter}}));
   using Mode = Recompute::Mode;
-  axes.recompute = lists.of<Mode>(
-      "search.recompute", {"activation_checkpoint.mode"}, s.recompute.mode, {Mode::none, Mode::selective, Mode::full},
-      among<Mode>({{"none", Mode::none}, {"selective", Mode::selective}, {"full", Mode::full}}));
+  axes.recompute =
+      lists.of<Mode>("search.recompute", {"activation_checkpoint.mode"}, s.recompute.mode, usual.recompute,
+                     among<Mode>({{"none", Mode::none}, {"selective", Mode::selective}, {"full", Mode::full}}));
   axes.recompute_every = lists.of<int>("search.recompute_every", {"activation_checkpoint.every"}, s.recompute.every,
-                                       {1, 2}, number_from<int>(1));
+                                       usual.recompute_every, number_from<int>(1));
   axes.precision = lists.of<std::pair<DType, DType>>(
       "search.precision", {"precision.param", "precision.reduce"},
-      {s.precision.parameters.value_or(DType::f32), s.precision.reduction.value_or(DType::f32)},
-      {{DType::bf16, DType::f32}, {DType::bf16, DType::bf16}}, read_precision);
+      {s.precision.parameters.value_or(DType::f32), s.precision.reduction.value_or(DType::f32)}, usual.precision,
+      read_precision);
   const plan::Offload optimizer{.optimizer = true}, parameters{.parameters = true}, all{true, true, true};
   axes.offload = lists.of<plan::Offload>(
-      "search.offload", {"offload.parameters", "offload.gradients", "offload.optimizer"}, s.offload,
-      {{}, optimizer, all},
+      "search.offload", {"offload.parameters", "offload.gradients", "offload.optimizer"}, s.offload, usual.offload,
       among<plan::Offload>({{"none", {}}, {"optimizer", optimizer}, {"parameters", parameters}, {"all", all}}));
   axes.prefetch = lists.of<BackwardPrefetch>(
-      "search.prefetch", {"parallel.prefetch"}, s.prefetch,
-      {BackwardPrefetch::pre, BackwardPrefetch::post, BackwardPrefetch::none},
+      "search.prefetch", {"parallel.prefetch"}, s.prefetch, usual.prefetch,
       among<BackwardPrefetch>(
           {{"none", BackwardPrefetch::none}, {"post", BackwardPrefetch::post}, {"pre", BackwardPrefetch::pre}}));
   const auto depth = number_from<int>(0), limit = number_from<int>(1, "unlimited", plan::unlimited);
-  axes.prefetch_depth =
-      lists.of<int>("search.prefetch_depth", {"parallel.prefetch_depth"}, s.prefetch_depth, {1, 2}, depth);
-  axes.forward_prefetch =
-      lists.of<int>("search.forward_prefetch", {"parallel.forward_prefetch"}, s.forward_prefetch, {1, 0, 2}, depth);
-  axes.limit = lists.of<int>("search.limit", {"parallel.limit"}, s.gather_limit, {2, 3, plan::unlimited}, limit);
-  axes.reduce_limit = lists.of<int>("search.reduce_limit", {"parallel.reduce_limit"}, s.reduce_limit, {2, 1}, limit);
+  axes.prefetch_depth = lists.of<int>("search.prefetch_depth", {"parallel.prefetch_depth"}, s.prefetch_depth,
+                                      usual.prefetch_depth, depth);
+  axes.forward_prefetch = lists.of<int>(
+      "search.forward_prefetch", {"parallel.forward_prefetch"},
+      runtime == Runtime::fsdp1 ? std::min(1, s.forward_prefetch) : s.forward_prefetch, usual.forward_prefetch, depth);
+  axes.limit = lists.of<int>("search.limit", {"parallel.limit"}, s.gather_limit, usual.limit, limit);
+  axes.reduce_limit =
+      lists.of<int>("search.reduce_limit", {"parallel.reduce_limit"}, s.reduce_limit, usual.reduce_limit, limit);
   const auto reshard = config.get<std::string>("parallel.reshard_after_forward");
   lists.refuse("parallel.reshard_after_forward", reshard == "always" || reshard == "never",
                "a search says this by strategies; set search.strategy, such as full_shard,hybrid_shard for always, "
@@ -214,6 +280,7 @@ Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_no
   lists.refuse("parallel.reshard_after_backward", !config.get<bool>("parallel.reshard_after_backward"),
                "a search frees parameters after backward, or keeps them by zero1; leave it true");
   lists.refuse("parallel.limit", s.gather_limit_bytes != INT64_MAX, "a search counts units; set a number of them");
+  refuse_absent(lists, axes);
   lists.expect_all_read();
   return axes;
 }

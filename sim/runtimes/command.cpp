@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "sim/planner/extended_report.hpp"
 #include "sim/runtimes/recorded_memory.hpp"
 #include "sim/runtimes/runtime_names.hpp"
 #include "sim/runtimes/torch_report.hpp"
@@ -27,6 +28,9 @@ void refuse_plan_options(const Config& config) {
   if (explains || !config.get<std::string>("what-if").empty())
     throw InputError(ExitCode::usage, fmt::format("--{}: only for our own runtimes\n  PyTorch's have --explain-memory",
                                                   explains ? "explain" : "what-if"));
+  if (config.get<std::int64_t>("step") > 0)
+    throw InputError(ExitCode::usage,
+                     "--step: PyTorch's steps leave nothing out, so that all are alike\n  leave it out");
   if (config.get<bool>("print-plan"))
     throw InputError(ExitCode::usage,
                      "--print-plan: PyTorch has no plan of ours; take --order for what it issues, or --trace");
@@ -66,8 +70,10 @@ void run_command(const Config& config, const std::string& command_line) {
   if (config.get<bool>("order"))
     fmt::print("{}\n", order_text(prediction.ran, prediction.micro_batch_starts));
   else
-    fmt::print(
-        "{}", config.get<bool>("json") ? report_json(prediction, job, cluster) : report_text(prediction, job, cluster));
+    fmt::print("{}", planner::with_run(config.get<bool>("json") ? report_json(prediction, job, cluster)
+                                                                : report_text(prediction, job, cluster),
+                                       config, settings, prediction));
+  planner::expect_fit(settings, job, prediction, cluster);
 }
 
 }  // namespace foreshard::sim::torch

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "plan/build.hpp"
 #include "sim/planner/report_search.hpp"
 #include "sim/report.hpp"
@@ -60,6 +61,30 @@ TEST(ExtendedReport, AddsWhatIsAskedFor) {
   const auto json = nlohmann::json::parse(report({"--explain", "--tokens=1B", "--json"}));
   EXPECT_EQ(json["run"]["steps"], std::ceil(1e9 / (8 * 1024)));
   EXPECT_FALSE(json["explanation"]["effects"].empty());
+}
+
+std::string refusal_of(const std::vector<std::string>& flags, int gpus) {
+  const Config config = parsed(flags);
+  const plan::Settings settings = plan::read_settings(config, gpus);
+  const Cluster cluster = read_cluster("dgx-a100");
+  const plan::Plan plan =
+      plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
+  try {
+    expect_fit(settings, predict_on_gpus(plan, cluster), cluster);
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.code(), ExitCode::infeasible);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ExtendedReport, WhatDoesNotFitIsRefusedWithTheSmallestChange) {
+  const std::vector<std::string> large{"--model.preset=llama3-8b", "--model.layers=8", "--train.seq_len=8192",
+                                       "--train.local_batch_size=8"};
+  const std::string refusal = refusal_of(large, 8);
+  EXPECT_THAT(refusal, testing::HasSubstr("of the 79.2 GiB that a A100-SXM4-80GB has"));
+  EXPECT_THAT(refusal, testing::HasSubstr("it fits with\n"));
+  EXPECT_EQ(refusal_of({"--model.preset=gpt2"}, 8), "");
 }
 
 TEST(ExtendedReport, ExplainsStepsOnGpusOnly) { EXPECT_ANY_THROW(report({"--explain"}, false)); }

@@ -87,6 +87,35 @@ TEST(SearchCommand, SaysWhatBecameOfEveryPlan) {
   EXPECT_EQ(lines - 1, nlohmann::json::parse(outcome.printed)["plans"].get<std::int64_t>());
 }
 
+TEST(SearchCommand, ATableThatCannotBeWrittenIsRefusedBeforeTheSearch) {
+  const Outcome outcome = run(small, {"--search.all_plans=/no/such/folder/plans.csv"});
+  EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::bad_input));
+  EXPECT_EQ(outcome.printed, "");
+  EXPECT_THAT(outcome.error, testing::HasSubstr("search.all_plans = /no/such/folder/plans.csv"));
+}
+
+TEST(SearchCommand, GoesThroughStepsOfPyTorch) {
+  for (const std::string runtime : {"pytorch-fsdp1", "pytorch-fsdp2"}) {
+    std::vector<std::string> flags = small;
+    std::erase_if(flags, [](const std::string& flag) { return flag.starts_with("--search.offload"); });
+    const Outcome outcome = run(flags, {"--json", "--runtime.profile=" + runtime});
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+    const auto json = nlohmann::json::parse(outcome.printed);
+    EXPECT_EQ(json["runtime"], runtime);
+    EXPECT_GT(json["plans"], 50);
+    EXPECT_FALSE(json["best"]["keys"].contains("offload.optimizer"));
+    EXPECT_GT(json["best"]["error_bars"]["step_time_s"]["pct"], 0);
+  }
+  EXPECT_THAT(run(small, {"--runtime.profile=pytorch-fsdp2", "--search.offload=optimizer"}).error,
+              testing::HasSubstr("search.offload = optimizer: pytorch-fsdp2 has not all of them"));
+}
+
+TEST(SearchCommand, SimulatesNoMorePlansThanAllowed) {
+  const auto json = nlohmann::json::parse(run(small, {"--json", "--search.simulations=70"}).printed);
+  EXPECT_EQ(json["fates"]["simulated"].get<int>() + json["fates"]["too_large"].get<int>(), 70);
+  EXPECT_GT(json["fates"]["not_simulated"], 0);
+}
+
 TEST(SearchCommand, PrintsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(run(small, {"--json"}).printed, run(small, {"--json", "--search.threads=3"}).printed);
 }

@@ -116,6 +116,40 @@ TEST(Search, EveryPointHasAFateThatIsTrue) {
   }
 }
 
+TEST(Search, SimulatesNoMoreThanItMay) {
+  for (const int most : {1, 40, 64, 300}) {
+    std::atomic<int> simulated = 0;
+    const SearchResult result =
+        search(points(3000), {.memory_bytes = 1'500'000, .threads = 2, .tolerance = 0, .simulations = most},
+               [&] { return std::make_unique<MadeUp>(simulated); });
+    EXPECT_EQ(simulated, most);
+    EXPECT_GT(result.count(Fate::not_simulated), 0U);
+    for (const Candidate& c : result.candidates)
+      if (c.fate == Fate::not_simulated) {
+        EXPECT_GE(c.bound.seconds, result.least_not_simulated_s);
+      }
+  }
+}
+
+/// What a front that is not complete promises is true.
+TEST(Search, SaysWithinWhatItsFrontIsComplete) {
+  std::atomic<int> simulated = 0;
+  const int enough = searched(3000, 2, 0.05).simulated;
+  const SearchResult result = search(points(3000), {.memory_bytes = 1'500'000, .threads = 2, .simulations = enough},
+                                     [&] { return std::make_unique<MadeUp>(simulated); });
+  EXPECT_EQ(result.complete_within, 0.05);
+  for (const std::size_t index : front_by_hand(3000)) {
+    const Evaluation best = MadeUp::cost(result.candidates[index].point, 1);
+    const bool near = std::ranges::any_of(result.pareto, [&](std::size_t found) {
+      const Candidate& c = result.candidates[found];
+      return is_as_good({c.found.step_s, c.found.memory_bytes, c.point.gpus},
+                        {best.step_s, best.memory_bytes, result.candidates[index].point.gpus},
+                        1 - result.complete_within);
+    });
+    EXPECT_TRUE(near) << index;
+  }
+}
+
 TEST(Search, ThrowsWhatAnEvaluatorThrows) {
   std::atomic<int> simulated = 0;
   std::vector<Point> all = points(10);

@@ -1,0 +1,204 @@
+#include "sim/planner/torch_runtime.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/cost/stragglers.hpp"
+#include "sim/runtimes/cached_memory.hpp"
+#include "sim/runtimes/torch_prediction.hpp"
+
+namespace foreshard::sim::planner {
+namespace {
+
+using model::OpKind;
+using plan::Accumulation;
+
+bool accumulates(const Point& p) { return p.accumulation == Accumulation::no_sync && p.micro_batches > 1; }
+
+torch::BackwardPrefetch prefetch_of(plan::BackwardPrefetch prefetch) {
+  if (prefetch == plan::BackwardPrefetch::none) return torch::BackwardPrefetch::none;
+  return prefetch == plan::BackwardPrefetch::post ? torch::BackwardPrefetch::post : torch::BackwardPrefetch::pre;
+}
+
+/// The same with one micro-batch, or with two where the first leaves gradients behind, and nothing gathered ahead.
+torch::TorchRun thriftiest(const torch::TorchJob& base, const Point& point) {
+  torch::TorchRun run = job_of(base, point).run;
+  run.micro_batches = std::min(run.micro_batches, run.no_sync ? 2 : 1);
+  run.wrap.forward_prefetch = false, run.wrap.prefetch_depth = 0;
+  if (run.runtime == torch::Runtime::fsdp1) run.wrap.backward_prefetch = torch::BackwardPrefetch::none;
+  return run;
+}
+
+/// Of the wrapper on the compute stream, not of the model.
+bool is_of_the_wrapper(OpKind kind) {
+  return kind == OpKind::cast_shard || kind == OpKind::retain || kind == OpKind::cast;
+}
+
+double elements_of(const std::vector<torch::ParameterShape>& unit) {
+  double all = 0;
+  for (const torch::ParameterShape& shape : unit) all += static_cast<double>(shape.elements());
+  return all;
+}
+
+/// Of the whole buffer, padded as the runtime pads it at least.
+double gathered_elements(const torch::TorchRun& run, const std::vector<torch::ParameterShape>& unit) {
+  const auto world = static_cast<std::int64_t>(run.wrap.world);
+  const auto padded = [world](std::int64_t n) { return static_cast<double>((n + world - 1) / world * world); };
+  if (run.runtime == torch::Runtime::fsdp1) return padded(static_cast<std::int64_t>(elements_of(unit)));
+  double all = 0;
+  for (const torch::ParameterShape& shape : unit) all += padded(shape.rows) * static_cast<double>(shape.cols);
+  return all;
+}
+
+}  // namespace
+
+torch::TorchJob job_of(const torch::TorchJob& base, const Point& p) {
+  torch::TorchJob job = base;
+  torch::TorchRun& run = job.run;
+  const bool fsdp1 = run.runtime == torch::Runtime::fsdp1;
+  run.batch.rows = p.local_batch;
+  run.micro_batches = p.micro_batches;
+  run.no_sync = accumulates(p);
+  run.recompute = p.recompute == plan::Recompute::Mode::full;
+  run.wrap.world = p.shard_degree, run.wrap.replicas = p.gpus / p.shard_degree;
+  run.wrap.reshard = keep_of(p.strategy) == plan::Keep::visit;
+  run.wrap.compute = p.parameters, run.wrap.reduce = p.reduction;
+  run.wrap.backward_prefetch = prefetch_of(p.prefetch);
+  run.wrap.forward_prefetch = fsdp1 && p.forward_prefetch > 0;
+  run.wrap.prefetch_depth = fsdp1 ? 0 : std::max(p.prefetch_depth, p.forward_prefetch);
+  run.wrap.limits_gathers = !fsdp1 || p.limit < plan::unlimited;
+  return job;
+}
+
+Point point_of(const plan::Settings& settings, const torch::TorchJob& job) {
+  const torch::WrapOptions& wrap = job.run.wrap;
+  Point point = point_of(settings);
+  point.runtime = job.run.runtime == torch::Runtime::fsdp1 ? Runtime::fsdp1 : Runtime::fsdp2;
+  point.prefetch_depth = wrap.prefetch_depth;
+  point.forward_prefetch = wrap.forward_prefetch ? 1 : 0;
+  point.limit = wrap.limits_gathers ? 2 : plan::unlimited;
+  point.reduce_limit = 2;
+  return point;
+}
+
+template <class Key, class Value, class Make>
+Value TorchFacts::kept(std::map<Key, Value>& all, const Key& key, Make make) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = all.find(key); found != all.end()) return found->second;
+  }
+  const Value value = make();
+  const std::lock_guard lock(mutex_);
+  return all.emplace(key, value).first->second;
+}
+
+TorchFacts::StepKey TorchFacts::step_key(const Point& p) {
+  return {p.local_batch, p.recompute == plan::Recompute::Mode::full, p.parameters, p.reduction};
+}
+
+std::int64_t TorchFacts::live_bytes(const Point& p) {
+  const LiveKey key{step_key(p), p.shard_degree, std::min(2, p.gpus / p.shard_degree),
+                    keep_of(p.strategy) == plan::Keep::visit, accumulates(p)};
+  return kept(live_, key, [&] {
+    const torch::RunMemory memory = torch::live_memory(thriftiest(base_, p), 2);
+    return std::max(memory.initial, memory.steps.back().peak);
+  });
+}
+
+TorchFacts::Compute TorchFacts::compute(const Point& p) {
+  return kept(compute_, step_key(p), [&] {
+    torch::TorchJob alone = job_of(base_, p);
+    alone.run.wrap.world = alone.run.wrap.replicas = alone.run.micro_batches = 1;
+    alone.run.no_sync = false;
+    torch::GpuKernels kernels(cluster_, alone.software, 1, 1);
+    torch::Gpu gpu(kernels, alone.software);
+    gpu.keep_trace();
+    torch::TorchSteps(alone.run, gpu).step();
+    Compute compute;
+    for (const torch::Ran& ran : gpu.ran()) {
+      if (ran.stream != torch::Stream::compute || is_of_the_wrapper(ran.kind)) continue;
+      (ran.kind == OpKind::adamw ? compute.update_s : compute.micro_batch_s) +=
+          1e-9 * static_cast<double>(ran.span.end - ran.span.start);
+    }
+    return compute;
+  });
+}
+
+TorchFacts::Communication TorchFacts::communication(const Point& p) {
+  const MeshKey key{p.gpus, p.shard_degree, p.parameters, p.reduction};
+  return kept(communication_, key, [&] {
+    const torch::TorchJob job = job_of(base_, p);
+    const torch::WrapOptions& wrap = job.run.wrap;
+    torch::GpuKernels kernels(cluster_, job.software, wrap.world, wrap.replicas);
+    const torch::UnitShapes units = torch::unit_shapes(job.run.model);
+    Communication all;
+    for (std::size_t at = 0; at < units.size(); ++at) {
+      const double whole = gathered_elements(job.run, units[at]);
+      const double gathered = whole * static_cast<double>(size_bytes(wrap.compute)),
+                   reduced = whole * static_cast<double>(size_bytes(wrap.reduce));
+      if (wrap.world > 1) {
+        (at == 0 ? all.root_gather_s : all.gathers_s) += kernels.collective(OpKind::all_gather, gathered).seconds;
+        all.reductions_s += kernels.collective(OpKind::reduce_scatter, reduced).seconds;
+      }
+      if (wrap.replicas > 1)
+        all.all_reductions_s += kernels.collective(OpKind::all_reduce, reduced / wrap.world).seconds;
+    }
+    return all;
+  });
+}
+
+namespace {
+
+constexpr int most_simulated = 3;  // micro-batches: the first, the last, and one that stands for all between them
+
+/// From the first op of the second micro-batch to that of the third.
+double period_s(const torch::TorchPrediction& prediction) {
+  const auto start = [&](std::size_t i) { return prediction.ran[prediction.micro_batch_starts[i]].span.start; };
+  return 1e-9 * static_cast<double>(start(2) - start(1));
+}
+
+std::int64_t reserved_bytes(const torch::TorchPrediction& prediction) {
+  std::int64_t most = 0;
+  for (const torch::AllocatorPeaks& peaks : prediction.peaks) most = std::max(most, peaks.reserved);
+  return most;
+}
+
+}  // namespace
+
+Evaluation TorchRuntime::evaluate(const Point& point) {
+  torch::TorchJob job = job_of(base_, point);
+  job.run.micro_batches = std::min(job.run.micro_batches, most_simulated);
+  const torch::TorchPrediction prediction = torch::predict(job, cluster_);
+  const bool fits = prediction.out_of_memory.empty();
+  const std::int64_t least = facts_.live_bytes(point) + prediction.outside_bytes;
+  if (!fits) return {.step_s = 0, .memory_bytes = std::max(prediction.device_bytes + 1, least)};
+  const int others = point.micro_batches - job.run.micro_batches;
+  return {.step_s = prediction.steady.seconds + (others > 0 ? others * period_s(prediction) : 0),
+          .memory_bytes = reserved_bytes(prediction) + prediction.outside_bytes};
+}
+
+double TorchRuntime::slowest_rank_factor(int gpus) {
+  const auto found = slowest_.find(gpus);
+  if (found != slowest_.end()) return found->second;
+  return slowest_[gpus] =
+             base_.software.varies ? cost::slowest_rank_factor(cost::gpu_profile().jitter_sigma.value, gpus) : 1;
+}
+
+/// The compute stream; and the communicators, each of which runs one collective at a time: gathers of units that stay
+/// whole over micro-batches come once.
+Bound TorchRuntime::bound(const Point& p) {
+  const double micro_batches = p.micro_batches, reductions = accumulates(p) ? 1 : micro_batches;
+  const bool reshards = keep_of(p.strategy) == plan::Keep::visit;
+  const TorchFacts::Compute compute = facts_.compute(p);
+  const TorchFacts::Communication all = facts_.communication(p);
+  const double gathers = !reshards && accumulates(p) ? 1 : micro_batches;
+  const double shard_group =
+      gathers * (all.root_gather_s + (reshards ? 2 : 1) * all.gathers_s) + reductions * all.reductions_s;
+  const double kernels =
+      slowest_rank_factor(p.gpus) * (micro_batches * compute.micro_batch_s + compute.update_s / p.shard_degree);
+  const auto outside = torch::outside_memory(cluster_, base_.software, p.shard_degree, p.gpus / p.shard_degree).total();
+  return {.memory_bytes = facts_.live_bytes(p) + outside,
+          .seconds = std::max({kernels, shard_group, reductions * all.all_reductions_s})};
+}
+
+}  // namespace foreshard::sim::planner
