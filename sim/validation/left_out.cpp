@@ -12,7 +12,8 @@ namespace foreshard::sim::validation {
 const std::map<std::string, LeftOut>& left_out_sources() {
   static const std::map<std::string, LeftOut> sources = [] {
     std::map<std::string, LeftOut> read;
-    for (const auto& [source, of_source] : nlohmann::json::parse(embedded::left_out).items())
+    const nlohmann::json json = nlohmann::json::parse(embedded::left_out);
+    for (const auto& [source, of_source] : json.items())
       read[source] = {.rows = of_source.at("rows"),
                       .mape_pct = of_source.at("mape_pct"),
                       .bias_pct = of_source.at("bias_pct"),
