@@ -77,7 +77,8 @@ PeakMemory peak_memory(const Step& s, const Kept& k) {
   const double gradients = trained * k.gradient / gradient_shards;
   const double of_before = s.micro_batches > 1 ? gradients : 0;  // of earlier micro-batches
   m.at_loss = m.state + of_before + m.gathered + m.activations + m.loss;
-  const double on_its_way = k.trained_part * block * (k.computed + s.reduced_bytes);
+  const double in_reduction = s.shards_parameters ? s.reduced_bytes : 0;  // of the block behind
+  const double on_its_way = k.trained_part * block * (k.computed + s.reduced_bytes + in_reduction);
   m.in_backward = m.state + m.gathered + m.activations + (s.recomputed > 0 ? saved : 0) + on_its_way +
                   std::max(of_before, gradients / d(std::max<std::int64_t>(1, s.layers)));
   const double updated = k.updates_one_by_one ? trained / d(std::max<std::int64_t>(1, s.layers)) : trained;

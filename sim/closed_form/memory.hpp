@@ -34,7 +34,7 @@ struct PeakMemory {
   double activations = 0;  ///< saved for backward
   double loss = 0;
   double at_loss = 0;      ///< all of the above at once
-  double in_backward = 0;  ///< a block's gradient on its way besides, and half of all shards'
+  double in_backward = 0;  ///< a block's gradient on its way besides, one in reduction, and shards'
   double at_update = 0;
   double lasting = 0;     ///< state, and gradients of earlier micro-batches
   double outlasting = 0;  ///< gradients of the shards and the update's temporaries

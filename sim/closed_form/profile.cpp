@@ -30,6 +30,7 @@ Gpu gpu_of(const std::string& name) {
           .fp8_flops = device.fp8_flops.value,
           .memory_bytes_per_s = device.memory_bytes_per_s.value,
           .memory_bytes = device.memory_bytes.value,
+          .best_products = device.matmul_flops.value / rates_of(device).half_flops,
           .multiprocessors = device.multiprocessors,
           .node_link_bytes_per_s = links > 0 ? links : pcie_bytes_per_s(device)};
 }

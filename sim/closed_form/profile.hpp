@@ -13,6 +13,7 @@ struct Gpu {
   std::string name, generation;  ///< "a100-sxm-80gb", "sm_80"
   double half_flops = 0, fp8_flops = 0;
   double memory_bytes_per_s = 0, memory_bytes = 0;
+  double best_products = 0.8;  ///< of half_flops, the largest that were measured
   int multiprocessors = 1;
   double node_link_bytes_per_s = 0;
 };

@@ -13,7 +13,7 @@ Traffic Rings::ring(double bytes, int members, int on_node) const {
   const int between = across ? members / on_node : 0;
   const double latency = (members - 1 - between) * gpu_.link_latency_s + between * gpu_.network_latency_s;
   const double sent = bytes * (members - 1) / members / e_.network;
-  return {latency + sent / rate, sent / gpu_.node_link_bytes};
+  return {latency + sent / rate, sent / rate};
 }
 
 Traffic Rings::sharded(double bytes) const {

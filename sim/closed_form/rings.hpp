@@ -3,12 +3,11 @@
 
 namespace foreshard::sim::closed_form {
 
-/// Communication of some collectives: how long it lasts, and how long it would fill the links inside a node, which is
-/// what slows compute beside it.
+/// How long some collectives last, and for how much of that they move data, which is what slows compute beside them.
 struct Traffic {
-  double seconds = 0, full_links_s = 0;
-  Traffic operator+(const Traffic& other) const { return {seconds + other.seconds, full_links_s + other.full_links_s}; }
-  Traffic operator*(double factor) const { return {factor * seconds, factor * full_links_s}; }
+  double seconds = 0, moving_s = 0;
+  Traffic operator+(const Traffic& other) const { return {seconds + other.seconds, moving_s + other.moving_s}; }
+  Traffic operator*(double factor) const { return {factor * seconds, factor * moving_s}; }
 };
 
 /// Ring collectives over a step's groups.

@@ -11,10 +11,10 @@ namespace {
 
 double d(std::int64_t n) { return static_cast<double>(n); }
 
-/// Both in turn, or side by side, when compute slows for as long as the other fills the links.
+/// Both in turn, or side by side, when compute slows for as long as collectives move data.
 double together(double compute, const Traffic& traffic, bool overlaps, double contention) {
   if (!overlaps) return compute + traffic.seconds;
-  return std::max(compute + contention * std::min(traffic.full_links_s, compute), traffic.seconds);
+  return std::max(compute + contention * std::min(traffic.moving_s, compute), traffic.seconds);
 }
 
 /// What a micro-batch's blocks wait for.

@@ -30,7 +30,7 @@ struct Efficiency {
   double update_bytes = 28;         ///< traffic a parameter of the shard
   double adapter_bytes = 0;         ///< traffic of low-rank adapters, a token and number of the width in each block
   double network = 0.8;             ///< of the links' rates
-  double contention = 0.3;          ///< by which compute slows beside a collective that fills the links
+  double contention = 0.2;          ///< by which compute slows beside a collective
   double jitter = 0.01;             ///< standard deviation of a rank's compute
   double host_s = 0.015;            ///< between two steps
   double issue_s = 0;               ///< host time of a block's forward; its backward takes as much

@@ -47,6 +47,13 @@ double of_gpu(const std::string& name, const Gpu& gpu, const Profile& p) {
   return p.value({name + "." + gpu.name, name + "." + gpu.generation, name});
 }
 
+/// Where no constant says it, the part of the best products that training reaches.
+double products_of(const Gpu& gpu, const Profile& p) {
+  for (const std::string& name : {"products." + gpu.name, "products." + gpu.generation})
+    if (const auto found = p.values().find(name); found != p.values().end()) return found->second;
+  return p.value({"products_of_best"}) * gpu.best_products;
+}
+
 bool is_narrow(const PublishedRun& run, const Gpu& gpu) {
   return (run.products == ProductType::fp8 || run.products == ProductType::fp4) && gpu.fp8_flops > 0;
 }
@@ -76,7 +83,7 @@ Efficiency efficiency_of(const PublishedRun& run, const Gpu& gpu, const Profile&
   const bool narrow_heads = padded_head(run, kernel) < 96;
   // The loss and two metrics of the logits, cross entropy and perplexity, each as much as the loss.
   const double losses = run.evaluates_metrics ? 3 : 1;
-  return {.products = of_gpu("products", gpu, p),
+  return {.products = products_of(gpu, p),
           .attention = of_gpu("attention." + kernel, gpu, p) *
                        (narrow_heads ? p.value({"attention_heads_of_64." + kernel, "attention_heads_of_64"}) : 1),
           .attention_backward = p.value({"attention_backward." + kernel, "attention_backward"}),

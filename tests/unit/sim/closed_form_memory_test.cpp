@@ -114,6 +114,16 @@ TEST(ClosedFormMemory, GradientsLiveThroughLaterMicroBatches) {
   EXPECT_NEAR(twice.at_update, once.at_update, 1);
 }
 
+/// Of a block of 202 M parameters its halves, and twice its gradient in fp32: about to be reduced, and in reduction.
+TEST(ClosedFormMemory, InBackwardTwoGradientsAreOnTheirWay) {
+  Step step = llama_7b();
+  step.layers = 1;
+  const double block = 4.0 * 4096 * 4096 + 3.0 * 4096 * 11008;
+  const double before = peak_memory(step, {.gradient = 0}).in_backward;
+  step.reduced_bytes = 4;
+  EXPECT_NEAR(peak_memory(step, {.gradient = 0}).in_backward - before, 2 * 2 * block, 1) << "two bytes more of each";
+}
+
 TEST(ClosedFormMemory, TablesOfAFourBitBaseStayHalves) {
   const double tables = 2.0 * 32000 * 4096;
   EXPECT_NEAR(peak_memory(llama_7b(), {.parameter = 0.5, .trained_part = 0, .table = 2}).state,
