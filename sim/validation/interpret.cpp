@@ -328,8 +328,11 @@ class Interpretation {
   std::optional<std::pair<bool, bool>> found_;  ///< gated, tied
 };
 
+/// fms-fsdp counts heads of keys: of its rows that print tokens as well, those of 70 B say so.
 double flops_per_token(const PublishedRow& row, const PublishedRun& run) {
-  const double attention = 12.0 * static_cast<double>(run.layers * run.width * run.seq_len);
+  const bool of_key_heads = has_any(lower(row.notes), {"palm/nanogpt style"});
+  const std::int64_t heads = of_key_heads ? run.kv_heads : run.heads;
+  const double attention = 12.0 * static_cast<double>(run.layers * run.width / run.heads * heads * run.seq_len);
   return 6e9 * row.params_b.value_or(0) + attention;
 }
 

@@ -77,7 +77,8 @@ struct Skip {
 std::variant<PublishedRun, Skip> interpret(const PublishedRow& row);
 
 /// What a row measured, in tokens per second and GPU: as printed, or from its step time, or from its TFLOPS or MFU of
-/// 6·N + 12·layers·width·seq FLOPs a token (`peak_tflops` of the GPU). Absent where nothing says it.
+/// 6·N + 12·layers·width·seq FLOPs a token (`peak_tflops` of the GPU); one source counts the width of keys alone.
+/// Absent where nothing says it.
 std::optional<double> measured_tokens_per_s(const PublishedRow& row, const PublishedRun& run, double peak_tflops);
 
 }  // namespace foreshard::sim::validation
