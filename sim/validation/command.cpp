@@ -18,6 +18,9 @@ Config keys() {
   config.add_arguments("FILE.csv", "tables of published runs, as tests/data/measurements/README.md describes them", 1,
                        1 << 16);
   config.add("json", false, "print one JSON object");
+  config.add("level", "closed-form",
+             "closed-form; event: simulates steps of PyTorch's FSDP besides, minutes for all rows",
+             {.choices = {"closed-form", "event"}});
   config.add("out", "", "write each table with the predictions beside its rows into this folder");
   config.add("constants", "", "a JSON object of constants to use instead of those built in, by name");
   return config;
@@ -42,11 +45,12 @@ int validate_command(int argc, const char* const* argv) {
   if (answered(config)) return 0;
   closed_form::Profile profile;
   if (const auto path = config.get<std::string>("constants"); !path.empty()) profile.override_from(path);
+  const Level level = config.get<std::string>("level") == "event" ? Level::event : Level::closed_form;
   Validation validation;
   for (const std::string& path : config.arguments()) {
     CsvTable table = read_csv(path);
     if (table.rows.empty()) throw InputError(ExitCode::bad_input, path + ": has a header line, and no rows under it");
-    validate(table, profile, validation);
+    validate(table, profile, validation, level);
     keep(table, config.get<std::string>("out"));
   }
   fmt::print("{}\n", config.get<bool>("json") ? to_json(validation).dump(1) : to_text(validation));

@@ -115,6 +115,8 @@ nlohmann::json to_json(const Validation& validation) {
   json["fitted_constants"] = validation.fitted_constants;
   json["within_error_bars"] = coverage(validation.throughput);
   json["scores"] = to_json(scores_of(validation));
+  if (!validation.event_throughput.empty())
+    json["event"] = to_json(errors_of(validation.event_throughput), errors_of(validation.event_memory));
   for (const auto& [source, of_source] : left_out_sources())
     json["left_out"][source] = {{"rows", of_source.rows}, {"mape_pct", of_source.mape_pct}};
   json["rows_skipped"] = validation.skipped;
@@ -136,6 +138,8 @@ std::string to_text(const Validation& validation) {
     text += errors_text("live tensor bytes, peak", validation.live.peaks) +
             fmt::format("live tensor bytes: {} peaks in another phase, {} rows with other bytes after the step\n\n",
                         validation.live.other_phases, validation.live.other_after_step);
+  text += errors_text("throughput by simulated steps", validation.event_throughput) +
+          errors_text("peak memory by simulated steps", validation.event_memory);
   if (validation.rows > 0) text += left_out_text();
   text += scores_text(validation);
   if (validation.rows == 0) return text;
@@ -148,6 +152,8 @@ std::string to_text(const Validation& validation) {
                         pair.source, pair.predicted, pair.measured, 100 * pair.error());
   text += "\nnot used\n";
   for (const auto& [reason, rows] : validation.skipped) text += fmt::format("  {:>5}  {}\n", rows, reason);
+  if (!validation.not_simulated.empty()) text += "\nnot simulated\n";
+  for (const auto& [reason, rows] : validation.not_simulated) text += fmt::format("  {:>5}  {}\n", rows, reason);
   return text;
 }
 

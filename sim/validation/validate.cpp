@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "sim/validation/error_bars.hpp"
+#include "sim/validation/event_level.hpp"
 #include "sim/validation/predict_run.hpp"
 #include "sim/validation/published_run.hpp"
 
@@ -20,6 +21,8 @@ struct Outcome {
   std::optional<Pair> throughput, memory;
   std::optional<std::pair<bool, bool>> fits;  ///< predicted, measured
   std::string skipped;
+  std::optional<Pair> event_throughput, event_memory;
+  std::string not_simulated;
 };
 
 std::string first_line(const std::string& message) { return message.substr(0, message.find('\n')); }
@@ -47,7 +50,24 @@ Pair pair_of(const PublishedRow& row, const PublishedRun& run, const closed_form
           .error_bar_pct = error_bar_pct(gpu, style)};
 }
 
-Outcome predicted(const PublishedRow& row, const PublishedRun& as_read, const closed_form::Profile& profile) {
+std::optional<Pair> with_prediction(std::optional<Pair> pair, double predicted) {
+  if (pair) pair->predicted = predicted;
+  return pair;
+}
+
+void simulate(const PublishedRun& run, const closed_form::Profile& profile, Outcome& outcome) {
+  const auto said = event_level(run, profile);
+  if (const auto* skip = std::get_if<Skip>(&said)) {
+    outcome.not_simulated = skip->reason;
+    return;
+  }
+  const auto& steps = std::get<EventLevel>(said);
+  outcome.event_throughput = with_prediction(outcome.throughput, steps.tokens_per_s);
+  if (steps.peak_bytes) outcome.event_memory = with_prediction(outcome.memory, *steps.peak_bytes);
+}
+
+Outcome predicted(const PublishedRow& row, const PublishedRun& as_read, const closed_form::Profile& profile,
+                  Level level) {
   Outcome outcome;
   const PublishedRun run = completed(as_read, profile);
   const Pair blank = pair_of(row, run, profile);
@@ -66,14 +86,15 @@ Outcome predicted(const PublishedRow& row, const PublishedRun& as_read, const cl
   const bool known = row.oom == "yes" || (ran && !row.activation_ckpt.empty());
   if (known && !run.offloads) outcome.fits = {fits(row.oom == "yes" ? as_read : run, profile), row.oom != "yes"};
   if (!outcome.throughput) outcome.skipped = "no throughput printed";
+  if (level == Level::event && (outcome.throughput || outcome.memory)) simulate(run, profile, outcome);
   return outcome;
 }
 
-Outcome outcome_of(const PublishedRow& row, const closed_form::Profile& profile) {
+Outcome outcome_of(const PublishedRow& row, const closed_form::Profile& profile, Level level) {
   const auto read = interpret(row);
   if (const auto* skip = std::get_if<Skip>(&read)) return {.skipped = skip->reason};
   try {
-    return predicted(row, std::get<PublishedRun>(read), profile);
+    return predicted(row, std::get<PublishedRun>(read), profile, level);
   } catch (const InputError& error) {
     return {.skipped = first_line(error.what())};
   }
@@ -92,21 +113,40 @@ std::string verdict(const std::optional<std::pair<bool, bool>>& fits) {
 }
 std::string class_of(const std::optional<Pair>& pair) { return pair ? pair->gpu + " " + pair->style : ""; }
 
-}  // namespace
-
-void validate(CsvTable& table, const closed_form::Profile& profile, Validation& into) {
-  if (is_live_memory(table)) return validate_live_memory(table, into.live);
-  const std::vector<PublishedRow> rows = published_rows(table);
-  into.fitted_constants = profile.fitted();
+void add_columns(CsvTable& table, Level level) {
   for (const char* column : {"predicted_tokens_per_s_per_gpu", "error_pct", "error_bar_pct", "class",
                              "predicted_peak_mem_gib", "memory_error_pct", "predicted_to_fit", "skipped"})
     table.header.emplace_back(column);
+  if (level == Level::closed_form) return;
+  for (const char* column : {"event_tokens_per_s_per_gpu", "event_error_pct", "event_peak_mem_gib",
+                             "event_memory_error_pct", "not_simulated"})
+    table.header.emplace_back(column);
+}
+
+void add_event_level(const Outcome& outcome, std::vector<std::string>& fields, Validation& into) {
+  for (std::string field :
+       {number(outcome.event_throughput, 1), percent(outcome.event_throughput), number(outcome.event_memory, gibibyte),
+        percent(outcome.event_memory), outcome.not_simulated})
+    fields.push_back(std::move(field));
+  if (outcome.event_throughput) into.event_throughput.push_back(*outcome.event_throughput);
+  if (outcome.event_memory) into.event_memory.push_back(*outcome.event_memory);
+  if (!outcome.not_simulated.empty()) ++into.not_simulated[outcome.not_simulated];
+}
+
+}  // namespace
+
+void validate(CsvTable& table, const closed_form::Profile& profile, Validation& into, Level level) {
+  if (is_live_memory(table)) return validate_live_memory(table, into.live);
+  const std::vector<PublishedRow> rows = published_rows(table);
+  into.fitted_constants = profile.fitted();
+  add_columns(table, level);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Outcome outcome = outcome_of(rows[i], profile);
+    const Outcome outcome = outcome_of(rows[i], profile, level);
     for (std::string field : {number(outcome.throughput, 1), percent(outcome.throughput), error_bar(outcome.throughput),
                               class_of(outcome.throughput), number(outcome.memory, gibibyte), percent(outcome.memory),
                               verdict(outcome.fits), outcome.skipped})
       table.rows[i].push_back(std::move(field));
+    if (level == Level::event) add_event_level(outcome, table.rows[i], into);
     into.add(outcome.throughput, outcome.memory, outcome.fits, outcome.skipped);
   }
 }
