@@ -34,6 +34,13 @@ struct MathAttention {
   bool dropout = false;
 };
 
+/// What is known of an operator that nobody describes.
+struct OpaqueWork {
+  double forward_flops = 0, backward_flops = 0, part_of_peak = 0.5;
+  bool waits = false;                        ///< the host waits until it is done
+  std::int64_t results = 1, kept_bytes = 0;  ///< elements of its result; bytes kept for backward, the input included
+};
+
 /// PyTorch's eager operators, as far as memory and time see them: each makes its results as new storages by kernels
 /// that it issues to the GPU, keeps what its backward needs, and frees temporaries where the Python code or the kernel
 /// does. Sizes are numbers of elements; what an operator saves and which gradients it makes follow PyTorch's
@@ -81,6 +88,7 @@ class Eager {
   Tensor multiply_broadcast(const Tensor& x, const Tensor& factor);  ///< factor has fewer elements than x
   Tensor multiply_promoted(const Tensor& x, const Tensor& factor);   ///< the same in factor's type, which may be wider
   Tensor rows_mean(const Tensor& x, std::int64_t rows);
+  Tensor opaque(const Tensor& x, const Tensor& weight, const OpaqueWork& work);
   Tensor pow(const Tensor& x);
   Tensor relu(const Tensor& x);
   Tensor rsqrt(const Tensor& x);

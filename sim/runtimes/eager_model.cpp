@@ -16,9 +16,11 @@ namespace {
 std::int64_t attention_width_of(const Decoder& d) { return d.layers * d.heads * d.head_width(); }
 std::int64_t attention_width_of(const T5& t5) { return 3 * t5.layers * t5.attention_width(); }
 std::int64_t attention_width_of(const Vit& vit) { return vit.layers * vit.width; }
+std::int64_t attention_width_of(const Profiled&) { return 0; }
 std::int64_t head_elements_of(const Decoder& d) { return d.vocab * d.width; }
 std::int64_t head_elements_of(const T5& t5) { return t5.vocab * t5.width; }
 std::int64_t head_elements_of(const Vit& vit) { return vit.labels * vit.width; }
+std::int64_t head_elements_of(const Profiled& profile) { return profile.head.parameters; }
 
 }  // namespace
 
@@ -38,6 +40,9 @@ bool is_tied(const Model& model) {
 std::vector<Storage> inputs(const Eager& eager, const Model& model, const Batch& batch) {
   if (const auto* vit = std::get_if<Vit>(&model))
     return {eager.empty(batch.rows * vit->pixels(), DType::f32), eager.empty(batch.rows, DType::i64)};
+  if (const auto* profile = std::get_if<Profiled>(&model))
+    return {eager.empty(batch.rows, DType::f32), eager.empty(batch.rows, DType::i64),
+            eager.empty_bytes(profile->tables_bytes)};
   return {eager.empty(batch.tokens(), DType::i64)};
 }
 
@@ -45,6 +50,8 @@ Tensor loss(Eager& eager, Wrapper& wrapper, const Model& model, const Batch& bat
             bool recompute) {
   if (const auto* vit = std::get_if<Vit>(&model))
     return classification_loss(eager, wrapper, *vit, batch.rows, inputs[0], inputs[1], recompute);
+  if (const auto* profile = std::get_if<Profiled>(&model))
+    return profiled_loss(eager, wrapper, *profile, batch.rows, inputs[0], inputs[1], recompute);
   if (const auto* t5 = std::get_if<T5>(&model)) return seq2seq_loss(eager, wrapper, *t5, batch, inputs[0], recompute);
   return causal_lm_loss(eager, wrapper, std::get<Decoder>(model), batch, inputs[0], recompute);
 }

@@ -1,13 +1,14 @@
 #pragma once
 #include <variant>
 
+#include "sim/runtimes/profiled.hpp"
 #include "sim/runtimes/t5.hpp"
 #include "sim/runtimes/vit.hpp"
 
 namespace foreshard::sim::torch {
 
-/// A model of Hugging Face transformers that the eager runtime can run.
-using Model = std::variant<Decoder, T5, Vit>;
+/// A model that the eager runtime can run: of Hugging Face transformers, or by its profile.
+using Model = std::variant<Decoder, T5, Vit, Profiled>;
 
 UnitShapes unit_shapes(const Model& model);
 /// f32 elements of the model's buffers.

@@ -31,6 +31,10 @@ void Gpu::attention(const cost::Attention& attention, bool backward) {
   run(kernels_->attention(attention, backward), 0, kind);
 }
 
+void Gpu::computes(double flops, double part_of_peak, DType type, model::OpKind kind) {
+  if (kernels_ && flops > 0) run(kernels_->computes(flops / part_of_peak, type), 0, kind);
+}
+
 void Gpu::moves(std::int64_t bytes, model::OpKind kind) {
   if (!kernels_) return;
   Kernel kernel = kernels_->moves(static_cast<double>(bytes));

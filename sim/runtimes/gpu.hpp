@@ -51,6 +51,8 @@ class Gpu {
   // Eager operators, on the current stream.
   void product(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, DType type, model::OpKind kind);
   void attention(const cost::Attention& attention, bool backward);
+  /// An operator of which only FLOPs are known, and what part of the device's peak for the type they reach.
+  void computes(double flops, double part_of_peak, DType type, model::OpKind kind);
   /// An operator on elements that moves `bytes`; part of a compiled region where there is one.
   void moves(std::int64_t bytes, model::OpKind kind);
   /// A copy, cast or update that is never compiled.

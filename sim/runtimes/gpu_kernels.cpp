@@ -62,6 +62,15 @@ const Kernel& GpuKernels::attention(const cost::Attention& a, bool backward) {
   return found->second;
 }
 
+Kernel GpuKernels::computes(double flops, DType type) const {
+  const cost::Math math = math_of(type, software_.tf32);
+  const double peak = math == cost::Math::half   ? gpu_.half_flops
+                      : math == cost::Math::tf32 ? gpu_.tf32_flops
+                                                 : gpu_.f32_flops;
+  constexpr std::int64_t blocks_of_an_sm = 32;
+  return {flops / peak, 0, blocks_of_an_sm * gpu_.sms};
+}
+
 Kernel GpuKernels::moves(double bytes) const {
   return {cost::memory_bound_seconds(profile_, gpu_, bytes, Running::in_step), memory_seconds(bytes)};
 }

@@ -49,6 +49,8 @@ class GpuKernels {
 
   const Kernel& product(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, DType type);
   const Kernel& attention(const cost::Attention& attention, bool backward);
+  /// A kernel that computes at the device's peak and fills its SMs evenly.
+  Kernel computes(double flops, DType type) const;
   /// A kernel that moves `bytes`, read and written together.
   Kernel moves(double bytes) const;
   /// `bytes` of the whole buffer; over whom says `group_of`.

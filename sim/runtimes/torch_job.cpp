@@ -103,6 +103,13 @@ Software read_software(const Config& config, Problems& problems) {
           .step_host_s = config.get<double>("torch.step_host_s")};
 }
 
+/// Every rank holds its part of what is not sharded here.
+void divide_tables(TorchRun& run) {
+  const std::int64_t ranks = std::int64_t{run.wrap.world} * run.wrap.replicas;
+  if (auto* profile = std::get_if<Profiled>(&run.model))
+    profile->tables_bytes = (profile->tables_bytes + ranks - 1) / ranks;
+}
+
 void read_strategy(const plan::Settings& settings, TorchRun& run, Problems& problems) {
   const plan::Mesh& mesh = settings.mesh;
   run.wrap.world = mesh.shard_degree(), run.wrap.replicas = mesh.replicas;
@@ -238,6 +245,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_step(config, settings, job.run, problems);
   read_wrapping(config, settings, job, problems);
+  divide_tables(job.run);
   if (problems.empty()) {
     job.parameters = parameters_of(unit_shapes(job.run.model));
     return job;

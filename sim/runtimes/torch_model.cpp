@@ -1,5 +1,6 @@
 #include "sim/runtimes/torch_model.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foreshard::sim::torch {
@@ -85,9 +86,12 @@ Vit of(const model::VitConfig& m, Problems& problems) {
           .labels = m.classes};
 }
 
-Decoder of(const model::ProfileConfig&, Problems& problems) {
-  problems.emplace_back("a model by its profile has no operators that PyTorch could run");
-  return {};
+Profiled of(const model::ProfileConfig& m, Problems& problems) {
+  const auto is_empty = [](const model::ProfiledUnit& unit) { return unit.parameters < unit.operators; };
+  if (is_empty(m.head) || std::ranges::any_of(m.units, is_empty))
+    problems.emplace_back(
+        "a profile is modelled for PyTorch with parameters in every unit and in the root, one or more an operator");
+  return m;
 }
 
 }  // namespace

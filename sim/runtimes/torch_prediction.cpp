@@ -96,6 +96,8 @@ TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
 }
 
 FlopBasis flop_basis(const TorchRun& run) {
+  if (const auto* profile = std::get_if<Profiled>(&run.model))
+    return flop_basis(*profile, static_cast<double>(run.batch.rows) * run.micro_batches, run.recompute);
   const UnitShapes units = unit_shapes(run.model);
   FlopBasis basis{.attention_widths = static_cast<double>(attention_width(run.model) * run.batch.seq),
                   .tokens = static_cast<double>(run.batch.tokens()) * run.micro_batches,

@@ -20,8 +20,8 @@ MptConfig read_mpt(HfConfigFile& file);
 T5Config read_t5(HfConfigFile& file);
 VitConfig read_vit(HfConfigFile& file);
 /// A profile of our own form: {"model_type": "profile", "name": …, "part_of_peak": 0 … 1, "units": [{"name", "count",
-/// "parameters", "forward_flops", "backward_flops", "activation_bytes", "output_values"}, …], "root": {…}}, as
-/// `ProfiledUnit` says; `count` equal units may be one entry.
+/// "parameters", "forward_flops", "backward_flops", "activation_bytes", "output_values", "operators", "waits"}, …],
+/// "root": {…}, "tables_bytes": …}, as `ProfiledUnit` and `ProfileConfig` say; `count` equal units may be one entry.
 ProfileConfig read_profile(HfConfigFile& file);
 
 }  // namespace foreshard::model

@@ -17,13 +17,17 @@ struct ProfiledUnit {
   std::int64_t forward_flops = 0, backward_flops = 0;
   std::int64_t activation_bytes = 0;  ///< kept for backward, in whatever types; its input included
   std::int64_t output_values = 1;     ///< what it hands on
+  std::int64_t operators = 1;         ///< equal ones, as which PyTorch runs it
+  bool waits = false;  ///< its forward stops PyTorch's host until the device has done it, as SyncBatchNorm does
 };
 
 /// A model by its profile: units one after the other, each of one opaque operator. A sequence is a sample of one token.
 struct ProfileConfig {
   std::string name;
   std::vector<ProfiledUnit> units;
-  ProfiledUnit head;          ///< of the root, last; the loss is on what it hands on
+  ProfiledUnit head;  ///< of the root, last; the loss is on what it hands on
+  /// Of tables that the ranks hold an equal part of each, besides what is sharded here; for PyTorch only.
+  std::int64_t tables_bytes = 0;
   double part_of_peak = 0.5;  ///< of a device's peak that the operators' FLOPs reach
 };
 

@@ -32,6 +32,8 @@ ProfiledUnit read_unit(HfConfigFile& file, const std::string& name) {
   if (!file.has("backward_flops")) file.assume("backward_flops", fmt::format("2·{}", unit.forward_flops));
   unit.activation_bytes = read_count(file, "activation_bytes", 0, 0);
   unit.output_values = read_count(file, "output_values", 1, 1);
+  unit.operators = file.integer(Names<1>{"operators"}, 1, 4096).value_or(1);
+  unit.waits = file.boolean(Names<1>{"waits"}).value_or(false);
   for (const char* key : {"parameters", "forward_flops"})
     if (!file.has(key)) file.refuse(key, "a number");
   return unit;
@@ -67,6 +69,7 @@ ProfileConfig read_profile(HfConfigFile& file) {
     c.head = read_unit(root, "head");
     file.take("root", root);
   }
+  c.tables_bytes = read_count(file, "tables_bytes", 0, 0);
   c.part_of_peak = file.positive(Names<1>{"part_of_peak"}, "part_of_peak", 0.5);
   return c;
 }

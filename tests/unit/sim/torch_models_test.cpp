@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/runtimes/torch_model.hpp"
+#include "sim/runtimes/torch_step.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -34,11 +35,25 @@ TEST(TorchModels, DropoutIsThatOfTheConfiguration) {
   EXPECT_TRUE(problems.empty());
 }
 
+/// Keys and values of both attentions of every decoder block outlive a forward that recomputes them later.
+TEST(TorchModels, TheDecodersCacheLivesUntilBackwardHasEnded) {
+  TorchRun run;
+  T5 model{.width = 64, .head_width = 16, .ffn = 128, .layers = 3, .heads = 8, .vocab = 100, .written_out = true};
+  run.runtime = Runtime::fsdp1, run.batch = {2, 32}, run.recompute = true;
+  const auto memory = [&](bool returns_cache) {
+    model.returns_cache = returns_cache, run.model = model;
+    return live_memory(run, 2).steps.back();
+  };
+  constexpr std::int64_t tensors = 3 * 4, elements = 2 * 32 * 8 * 16, bf16 = 2;
+  EXPECT_EQ(memory(true).after_forward - memory(false).after_forward, tensors * elements * bf16);
+  EXPECT_EQ(memory(true).after_step, memory(false).after_step);
+}
+
 TEST(TorchModels, WhatTransformersHasNotIsRefused) {
   std::vector<std::string> problems;
   eager_model_of(model::preset("mpt-7b-benchmark"), problems);
   eager_model_of(model::preset("t5-v1.1-xl"), problems);
-  eager_model_of(model::ProfileConfig{}, problems);
+  eager_model_of(model::ProfileConfig{.units = {{.name = "empty"}}}, problems);
   eager_model_of(model::LlamaConfig{.lora = {.rank = 8}}, problems);
   EXPECT_THAT(problems,
               testing::ElementsAre(testing::HasSubstr("MPT with biases"), testing::HasSubstr("T5 is modelled"),
