@@ -7,8 +7,8 @@ namespace foreshard::sim::allocator {
 
 using Nanoseconds = std::int64_t;  ///< virtual time
 
-/// Host time of the driver's calls. All assumed: the order of magnitude of recent data-centre devices; what counts in a
-/// retry is that the host waits for the device, not these.
+/// Host time of the driver's calls of a process alone. All assumed: the order of magnitude of recent data-centre
+/// devices. In a job of several ranks giving back costs far more (`sim/runtimes/cached_memory.hpp`).
 struct DriverCost {
   Nanoseconds malloc_ns = 100'000, malloc_ns_per_gib = 500'000;  ///< cudaMalloc
   Nanoseconds free_ns = 100'000, free_ns_per_gib = 500'000;      ///< cudaFree, the device being idle

@@ -60,6 +60,7 @@ GpuProfile profile_of(const Json& json) {
   profile.compiled_issue_s = quantity(host.at("compiled"));
   profile.graph_issue_s = quantity(host.at("graph"));
   profile.collective_issue_s = quantity(host.at("collective"));
+  profile.retry_s_per_gib = quantity(json.at("retry_s_per_gib"));
   profile.jitter_sigma = quantity(json.at("jitter_sigma"));
   return profile;
 }

@@ -56,7 +56,8 @@ struct GpuProfile {
   Quantity compiled_traffic;  ///< of what eager operators on elements move, the part that compiled ones do
   Quantity eager_issue_s, compiled_issue_s, graph_issue_s;  ///< host time of an operator
   Quantity collective_issue_s;                              ///< the same of a collective
-  Quantity jitter_sigma;                                    ///< of a rank's compute time, relative
+  Quantity retry_s_per_gib;  ///< that an allocation retry gives back to the driver, in a job of several ranks
+  Quantity jitter_sigma;     ///< of a rank's compute time, relative
 };
 
 /// The profile that is built in.

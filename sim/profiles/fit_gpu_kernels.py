@@ -195,6 +195,7 @@ def main():
             "graph": quantity(1e-6, "assumed: replay of a captured graph"),
             "collective": quantity(5e-5, "assumed: Python around a collective, checks of the process group, launch; traces show 30 to 100 us"),
         },
+        "retry_s_per_gib": quantity(0.11, "fitted: figures 6c (T5-11B on 16 and 32 GPUs without the rate limiter) and 7b (GPT-175B on 128 GPUs, batch 2) of arXiv 2304.11277, one number for all three: what cudaFree holds up a job of several ranks, whose collectives wait for one another; a process alone needs about 0.5 ms"),
         "jitter_sigma": quantity(0.015, "assumed: 1 to 2 % between the ranks of a job; OSDI'25 (arXiv 2505.05713) has a 90th percentile of 1.06 over whole jobs"),
     }
     (HERE / "gpu_kernels.json").write_text(json.dumps(profile, indent=1) + "\n")

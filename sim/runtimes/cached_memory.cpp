@@ -1,6 +1,7 @@
 #include "sim/runtimes/cached_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace foreshard::sim::torch {
 
@@ -33,6 +34,12 @@ void CachedMemory::free(void* block, Recorded recorded) {
   auto* given = static_cast<allocator::Block*>(block);
   if (recorded.none()) return allocator_.free(given);
   allocator_.free(given, passed_by(gpu_.time(), recorded));
+}
+
+allocator::DriverCost driver_cost(int ranks) {
+  allocator::DriverCost cost;
+  if (ranks > 1) cost.free_ns_per_gib = std::llround(1e9 * cost::gpu_profile().retry_s_per_gib.value);
+  return cost;
 }
 
 allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,

@@ -32,6 +32,9 @@ class CachedMemory final : public Place {
   Gpu& gpu_;
 };
 
+/// Of one rank among so many. Its retries hold up all, since they wait for one another in collectives.
+allocator::DriverCost driver_cost(int ranks);
+
 /// What the device of a run holds besides the allocator: context and communicators, which it makes as it needs them.
 allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,
                                         int replicas);

@@ -108,7 +108,7 @@ void Gpu::begin_step() {
   std::ranges::sort(loads_before_, {}, [](const Load& load) { return load.span.start; });
   next_load_ = 0, host_bound_ = blocked_ = busy_ = 0;
   compute_.clear(), ran_.clear(), micro_batch_starts_.clear();
-  issue(software_.step_host_s);
+  time_.host_works(static_cast<Nanoseconds>(software_.step_host_s * 1e9));
 }
 
 StepTimes Gpu::end_step() {

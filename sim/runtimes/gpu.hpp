@@ -99,7 +99,10 @@ class Gpu {
     int sms = 0;
   };
 
-  void issue(double seconds) { time_.host_works(static_cast<Nanoseconds>(seconds * 1e9)); }
+  void issue(double seconds) {
+    time_.host_works(static_cast<Nanoseconds>(seconds * 1e9));
+    block(time_.room_in(current_));
+  }
   void run(const Kernel& kernel, double bytes, model::OpKind kind);
   Nanoseconds duration(const Kernel& kernel, Nanoseconds start);
   double speed_beside(const Kernel& kernel, const Load& load) const;

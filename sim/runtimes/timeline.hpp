@@ -49,10 +49,16 @@ class Timeline {
   void wait(Stream stream, Nanoseconds event) { streams_[at(stream)] = std::max(end_of(stream), event); }
   void wait(Stream stream, Stream other) { wait(stream, end_of(other)); }
 
+  /// A stream's queue holds so many launches that have not begun; the next one waits for room before it is issued.
+  /// Source: the depth of CUDA's launch queue as measured by many (NVIDIA's forums, "number of pending launches").
+  static constexpr std::size_t launch_queue = 1024;
+  Nanoseconds room_in(Stream stream) const { return begun_[at(stream)][launches_[at(stream)] % launch_queue]; }
+
   /// When something that is issued now would start.
   Nanoseconds next_start(Stream stream) const { return std::max(host_, end_of(stream)); }
   Span run(Stream stream, Nanoseconds duration) {
     const Nanoseconds start = next_start(stream);
+    begun_[at(stream)][launches_[at(stream)]++ % launch_queue] = start;
     return {start, streams_[at(stream)] = start + duration};
   }
   /// A collective: its stream waits for it.
@@ -70,6 +76,8 @@ class Timeline {
   Nanoseconds host_ = 0;
   std::array<Nanoseconds, stream_count> streams_{};
   std::array<Nanoseconds, communicator_count> communicators_{};
+  std::array<std::array<Nanoseconds, launch_queue>, stream_count> begun_{};  ///< the last launches of each
+  std::array<std::size_t, stream_count> launches_{};
 };
 
 }  // namespace foreshard::sim::torch

@@ -78,7 +78,8 @@ TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
   TorchPrediction prediction{
       .outside_bytes = outside_memory(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas).total(),
       .device_bytes = std::llround(cluster.device.memory_bytes.value)};
-  allocator::CachingAllocator allocator(job.allocator, prediction.device_bytes, prediction.outside_bytes);
+  allocator::CachingAllocator allocator(job.allocator, prediction.device_bytes, prediction.outside_bytes,
+                                        driver_cost(job.run.wrap.world * job.run.wrap.replicas));
   try {
     CachedMemory memory(allocator, gpu, cluster.device);
     run_steps(job, gpu, memory, prediction);
@@ -92,6 +93,8 @@ TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
   const cost::GpuRates rates = rates_of(cluster.device);
   prediction.peak_flops_per_s = job.run.wrap.compute == DType::f32 ? rates.f32_flops : rates.half_flops;
   prediction.sources = sources_of(job, cluster);
+  if (std::ranges::any_of(prediction.peaks, [](const AllocatorPeaks& peaks) { return peaks.retries > 0; }))
+    prediction.sources.insert(cost::gpu_profile().retry_s_per_gib.source);
   return prediction;
 }
 

@@ -12,6 +12,14 @@
 namespace foreshard::sim::torch {
 namespace {
 
+/// The software of the paper. All 80 GB being reserved (its section 5.4), 80 GB are what can be.
+void of_the_time(TorchJob& job) {
+  job.run.traits.early_stop = false, job.run.traits.early_fsdp1 = true;
+  job.run.loop = UpdateLoop::one_by_one, job.run.keeps_gradients = true;
+  job.software.nccl = {2, 10, 3}, job.software.records_collectives = true, job.software.lazy_loading = false;
+  job.allocator.memory_fraction = 0.9413;
+}
+
 TorchJob gpt_175b(int gpus, int batch, bool prefetch) {
   TorchJob job;
   TorchRun& run = job.run;
@@ -28,9 +36,26 @@ TorchJob gpt_175b(int gpus, int batch, bool prefetch) {
                       .dropout = true};
   run.wrap.world = gpus, run.wrap.reduce = DType::bf16;
   run.wrap.backward_prefetch = prefetch ? BackwardPrefetch::pre : BackwardPrefetch::none;
-  run.traits.early_stop = false, run.traits.early_fsdp1 = true;
-  run.loop = UpdateLoop::one_by_one, run.keeps_gradients = true;
-  job.software.nccl = {2, 10, 3}, job.software.records_collectives = true, job.software.lazy_loading = false;
+  of_the_time(job);
+  return job;
+}
+
+TorchJob t5_11b(int gpus, bool limits) {
+  TorchJob job;
+  TorchRun& run = job.run;
+  run.runtime = Runtime::fsdp1, run.batch = {2, 512};
+  run.model = T5{.width = 1024,
+                 .head_width = 128,
+                 .ffn = 65536,
+                 .layers = 24,
+                 .heads = 128,
+                 .vocab = 32128,
+                 .dropout = true,
+                 .written_out = true,
+                 .returns_cache = true};
+  run.wrap.world = gpus, run.wrap.reduce = DType::bf16, run.wrap.limits_gathers = limits;
+  of_the_time(job);
+  job.software.step_host_s = 4.23;
   return job;
 }
 
@@ -47,10 +72,10 @@ TEST(TorchPaper, Gpt175bIsAsTheFiguresSay) {
     const double tflops = megatron_flops(batch, 2048, 96, 12288, 50000, true) / prediction.steady.seconds / 1e12;
     const bool collapses = gpus == 128 && batch == 2;
     SCOPED_TRACE(row.at("gpus") + " GPUs, batch " + row.at("batch") + ", prefetch " + row.at("prefetch"));
-    // There the paper has 90 TFLOPS: allocation retries stall it. They are predicted, their cost is not.
     EXPECT_EQ(peaks.retries > 0, collapses);
-    if (!collapses) {
-      EXPECT_LT(std::abs(off(row.at("tflops"), tflops)), 0.02) << tflops;
+    EXPECT_LT(std::abs(off(row.at("tflops"), tflops)), collapses ? 0.05 : 0.02) << tflops;
+    if (collapses) {
+      EXPECT_NEAR(prediction.steady.backward_s / prediction.steady.seconds, 0.8556, 0.02);
     }
     ++rows;
     if (row.at("allocated_gb").empty()) continue;
@@ -59,6 +84,17 @@ TEST(TorchPaper, Gpt175bIsAsTheFiguresSay) {
     EXPECT_LT(std::abs(off(row.at("reserved_gb"), 1e-9 * static_cast<double>(peaks.reserved))), 0.05);
   }
   EXPECT_EQ(rows, 13);
+}
+
+/// Figure 6c: the largest batch that fits without recomputation; without the limiter the host gathers ahead, and then
+/// the allocator retries. Of the limited step 4.23 s are not explained; they are taken from its 5.02 s on 32 GPUs.
+TEST(TorchPaper, T5WithoutTheLimiterIsSlowedByRetries) {
+  const Cluster cluster = read_cluster("fsdp-paper");
+  for (const auto& [gpus, published] : {std::pair{16, 2.23}, {32, 3.05}}) {
+    const TorchPrediction limited = predict(t5_11b(gpus, true), cluster), free = predict(t5_11b(gpus, false), cluster);
+    EXPECT_GT(free.peaks.back().retries, limited.peaks.back().retries);
+    EXPECT_NEAR(free.steady.seconds / limited.steady.seconds / published, 1, 0.1) << gpus;
+  }
 }
 
 }  // namespace

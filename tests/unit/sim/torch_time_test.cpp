@@ -44,6 +44,15 @@ TEST(TorchTimeline, RunsOneCollectiveAtATimeOnACommunicator) {
   EXPECT_EQ(time.run(Stream::unshard, 1).start, 50);
 }
 
+TEST(TorchTimeline, HasRoomForSoManyLaunchesThatHaveNotBegun) {
+  Timeline time;
+  for (std::size_t i = 0; i < Timeline::launch_queue; ++i) time.run(Stream::compute, 10);
+  EXPECT_EQ(time.room_in(Stream::compute), 0);  // the first has begun
+  time.run(Stream::compute, 10);
+  EXPECT_EQ(time.room_in(Stream::compute), 10);  // when the second begins
+  EXPECT_EQ(time.room_in(Stream::reduce), 0);
+}
+
 TEST(TorchTimeline, BlocksTheHost) {
   Timeline time;
   time.run(Stream::compute, 100);
