@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 from foreshard_analysis.errors import bad_file
@@ -77,10 +76,10 @@ def joined(points: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
     return predictions.set_index(KEY)["value"].rename("predicted").to_frame().join(published, how="inner").dropna()
 
 
-def mean_absolute_error(points: pd.DataFrame, predictions: pd.DataFrame) -> float:
-    """Mean of |predicted / published − 1| over the points that have both; NaN if there are none."""
+def relative_errors(points: pd.DataFrame, predictions: pd.DataFrame) -> pd.Series:
+    """predicted / published − 1 of the points that have both."""
     both = joined(points, predictions)
-    return float(np.abs(both["predicted"] / both["published"] - 1).mean()) if len(both) else float("nan")
+    return both["predicted"] / both["published"] - 1
 
 
 def _values(path: Path, table: pd.DataFrame) -> pd.DataFrame:

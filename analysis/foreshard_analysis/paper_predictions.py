@@ -4,9 +4,11 @@
 
 A line of the settings names a published point (figure, group, series, x), the model or command whose arguments stand
 in data/paper_models.csv, further arguments, which number of the answer to read ("gpu.utilization.hardware.…") and what
-to multiply it by to have the point's unit. A new line is all that a new prediction needs."""
+to multiply it by to have the point's unit. A new line is all that a new prediction needs. "{models}" in arguments is
+the folder of models that come with this package. Points of a runtime that foreshard-plan has not are left out."""
 
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Sequence
@@ -17,14 +19,14 @@ from typing import Any
 import pandas as pd
 
 from foreshard_analysis.errors import bad_file
-from foreshard_analysis.paper import KEY, MODELS, OUT_OF_MEMORY, POINTS, SETTINGS, load_points, read_table
+from foreshard_analysis.paper import DATA, KEY, MODELS, OUT_OF_MEMORY, POINTS, SETTINGS, load_points, read_table
 
 SETTING_COLUMNS = [*KEY, "model", "arguments", "reads", "scale"]
 MODEL_COLUMNS = ["model", "arguments", "assumes"]
 COLLECTIVES = "NCCL's model"
 """The runtime of a prediction that is not of a step."""
 TIMEOUT_S = 600
-DOES_NOT_FIT = 3  # exit code of foreshard-plan, behind its answer
+EXIT_DONE, EXIT_DOES_NOT_FIT = 0, 3
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Prediction:
 
 class CannotPredict(Exception):
     """foreshard-plan refused a setting; the message is its own."""
+
+
+class NoSuchRuntime(CannotPredict):
+    """It has no `runtime.profile` of that name."""
 
 
 def load_settings(settings: Path = SETTINGS, models: Path = MODELS, points: Path = POINTS) -> list[Setting]:
@@ -95,17 +101,23 @@ def _setting(path: Path, row: dict[str, str], models: dict[str, dict[str, str]],
 
 
 def _answer(plan: str | Path, arguments: Sequence[str]) -> dict[str, Any]:
-    command = [str(plan), *arguments, "--json"]
+    command = [str(plan), *(argument.replace("{models}", str(DATA / "models")) for argument in arguments), "--json"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
         raise CannotPredict(f"no answer within {TIMEOUT_S} s") from error
-    if result.returncode not in (0, DOES_NOT_FIT):
-        raise CannotPredict(result.stderr.strip() or f"exit code {result.returncode}")
     try:
-        return json.loads(result.stdout)
+        answer = json.loads(result.stdout) if result.returncode in (EXIT_DONE, EXIT_DOES_NOT_FIT) else None
     except json.JSONDecodeError as error:
         raise CannotPredict(f"its answer is not JSON: {error}") from error
+    if answer is None:
+        raise _refusal(result.stderr.strip() or f"exit code {result.returncode}")
+    return answer
+
+
+def _refusal(message: str) -> CannotPredict:
+    kind = NoSuchRuntime if re.search(r"--runtime\.profile: .* is not one of", message) else CannotPredict
+    return kind(message)
 
 
 def _read(answer: Any, path: str) -> Any:
