@@ -17,7 +17,14 @@ from foreshard_analysis.figures.timeline import timeline_figure
 from foreshard_analysis.figures.validation import validation_figure
 from foreshard_analysis.memory import step_memory
 from foreshard_analysis.paper import FIGURES, PREDICTIONS, load_points, load_predictions, relative_errors
-from foreshard_analysis.paper_predictions import CannotPredict, NoSuchRuntime, Prediction, load_settings, predict, table_of
+from foreshard_analysis.paper_predictions import (
+    CannotPredict,
+    NoSuchRuntime,
+    Prediction,
+    load_settings,
+    predict,
+    table_of,
+)
 from foreshard_analysis.report import report_html
 from foreshard_analysis.scaling import load_scaling, scaling_text
 from foreshard_analysis.trace_file import Trace
