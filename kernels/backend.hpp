@@ -32,15 +32,19 @@ struct Mut {
 struct Rows {
   std::int64_t rows = 0, cols = 0;
 };
-/// Queries and y are [batch·seq, heads·width], keys and values [batch·seq, key_heads·width]. Scores are scaled by
-/// 1/√width; token i sees tokens 0…i of its sequence.
+/// Queries and y are [batch·seq, heads·width], keys and values [batch·seq, key_heads·width].
 struct Attention {
   std::int64_t batch = 0, seq = 0, heads = 0, width = 0;
   std::int64_t key_heads = 0;  ///< each serves heads / key_heads heads of queries, side by side; 0 means heads
   float alibi = 0;             ///< largest exponent of the slopes; 0 means no linear biases
+  bool causal = true;          ///< token i sees tokens 0…i of its sequence, else all
+  bool scaled = true;          ///< scores are scaled by 1/√width
 
+  double scale() const;
   constexpr std::int64_t keys() const { return key_heads > 0 ? key_heads : heads; }
   constexpr std::int64_t group() const { return heads / keys(); }
+  constexpr std::int64_t seen_by(std::int64_t token) const { return causal ? token + 1 : seq; }
+  constexpr std::int64_t distances() const { return 2 * seq - 1; }  ///< of a key from a query: 1 − seq … seq − 1
   /// The score of token i with token j gets slope·(j − i) added: Press et al. 2022 (arXiv 2108.12409), section 3. Of
   /// the least power of two P ≥ heads, slopes are 2^(−alibi·n/P), n = 1…P; of other numbers of heads first the even n.
   double slope(std::int64_t head) const;
@@ -62,6 +66,26 @@ struct Rotary {
 struct Embedding {
   std::int64_t rows = 0, cols = 0, vocab = 0, seq = 0;  ///< row r has position r mod seq
   std::int64_t positions = 0;                           ///< rows of the position table; fewer than seq means seq
+  bool shifted = false;                                 ///< rows are of targets, and read those one place before
+
+  /// The token of row r. Shifted: of the target before, or 0 where that is ignored or r begins its sequence, as T5's
+  /// decoder starts.
+  std::int32_t token(const std::int32_t* tokens, std::int64_t row) const;
+};
+/// One number for each head and distance of key and query, shared by distances of one bucket: Raffel et al. 2019 (arXiv
+/// 1910.10683), section 2.1, with the buckets of Hugging Face's T5.
+struct RelativeBias {
+  std::int64_t heads = 0, seq = 0;
+  std::int64_t buckets = 32;
+  std::int64_t max_distance = 128;  ///< from here on all are in the last bucket
+  bool both_ways = true;            ///< keys behind the query have half of the buckets, else the first one
+
+  std::int64_t distances() const { return 2 * seq - 1; }
+  std::int64_t bucket(std::int64_t distance) const;  ///< of a key at position query + distance
+};
+/// Images of seq tokens of cols numbers: a class token, then seq − 1 patches.
+struct ImageTokens {
+  std::int64_t images = 0, seq = 0, cols = 0;
 };
 /// Element e = first + i is kept iff uniform(word e mod 4 of philox(key, stream, e / 4)) ≥ probability, and then
 /// multiplied by 1/(1 − probability), rounded to the type it is computed in. `first` is its place in the whole tensor,
@@ -124,18 +148,33 @@ class Backend {
   /// gate/(1 + e^−gate)·up (Shazeer 2020, arXiv 2002.05202).
   virtual void swiglu(std::int64_t count, Const gate, Const up, Mut y) = 0;
   virtual void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate,
-                               Mut dup) = 0;                            ///< dgate may be dy
-  virtual void rotary(const Rotary&, Const x, Mut y) = 0;               ///< y may be x
-  virtual void add(std::int64_t count, Const a, Const b, Mut sum) = 0;  ///< sum may be a or b
+                               Mut dup) = 0;  ///< dgate may be dy
+  /// The same with GELU in its tanh form in place of the logistic gate: gelu(gate)·up.
+  virtual void geglu(std::int64_t count, Const gate, Const up, Mut y) = 0;
+  virtual void geglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate,
+                              Mut dup) = 0;  ///< dgate may be dy
+  virtual void relu(std::int64_t count, Const x, Mut y) = 0;
+  virtual void relu_backward(std::int64_t count, Const dy, Const y, Mut dx) = 0;  ///< dx may be dy
+  virtual void scale(std::int64_t count, double factor, Const x, Mut y) = 0;      ///< y may be x
+  virtual void rotary(const Rotary&, Const x, Mut y) = 0;                         ///< y may be x
+  virtual void add(std::int64_t count, Const a, Const b, Mut sum) = 0;            ///< sum may be a or b
   /// to = (accumulate ? to : 0) + from, each of any type; they do not overlap.
   virtual void cast(std::int64_t count, bool accumulate, Const from, Mut to) = 0;
   virtual void dropout(const Dropout&, Const x, Mut y) = 0;  ///< y may be x; its own backward
 
   /// log_sum_exp is [batch, heads, seq]. Where k and v are absent, q is all three, [batch·seq, 3·heads·width]: all
-  /// queries of a token, then its keys, then its values.
-  virtual void attention(const Attention&, Const q, Const k, Const v, Mut y, Mut log_sum_exp) = 0;
-  virtual void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp,
-                                  Mut dq, Mut dk, Mut dv) = 0;
+  /// queries of a token, then its keys, then its values. Where there is a bias [heads, distances], scores of head h and
+  /// a key at distance d are higher by its element (h, d + seq − 1).
+  virtual void attention(const Attention&, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) = 0;
+  virtual void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                                  Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) = 0;
+  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) {
+    attention(o, q, k, v, {}, y, log_sum_exp);
+  }
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
+                          Mut dk, Mut dv) {
+    attention_backward(o, dy, q, k, v, {}, y, log_sum_exp, dq, dk, dv, {});
+  }
   void attention(const Attention& o, Const qkv, Mut y, Mut log_sum_exp) { attention(o, qkv, {}, {}, y, log_sum_exp); }
   void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
     attention_backward(o, dy, qkv, {}, {}, y, log_sum_exp, dqkv, {}, {});
@@ -146,6 +185,19 @@ class Backend {
   /// Each table's gradient is a sum over its rows' uses, in order of rows; an absent one is not computed.
   virtual void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,
                                   Mut d_position_table) = 0;
+
+  /// bias [heads, distances] of a table [buckets, heads].
+  virtual void relative_bias(const RelativeBias&, Const table, Mut bias) = 0;
+  virtual void relative_bias_backward(const RelativeBias&, bool accumulate, Const dbias, Mut dtable) = 0;
+
+  /// x [images·seq, cols] of patches [images·(seq − 1), cols], a class token [cols] and positions [seq, cols].
+  virtual void image_tokens(const ImageTokens&, Const patches, Const class_token, Const positions, Mut x) = 0;
+  /// What is absent is not computed; `accumulate` is about the two parameters.
+  virtual void image_tokens_backward(const ImageTokens&, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                                     Mut dpositions) = 0;
+  /// y [images, cols]: the first token of each image; and dx [images·seq, cols], zero for the others.
+  virtual void first_token(const ImageTokens&, Const x, Mut y) = 0;
+  virtual void first_token_backward(const ImageTokens&, Const dy, Mut dx) = 0;
 
   /// loss (f64[2]) gets {Σ token losses, valid tokens} added; target −1 is ignored; log_sum_exp is [rows].
   virtual void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp) = 0;

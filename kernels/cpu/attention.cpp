@@ -1,4 +1,5 @@
 #include <limits>
+#include <utility>
 
 #include "kernels/cpu/attention_block.hpp"
 #include "kernels/cpu/exp.hpp"
@@ -12,16 +13,20 @@ namespace {
 /// which is far from overflow (e^88) and makes rescaling rare.
 constexpr float slack = 16;
 
-/// The buffers of one head: keys, values [padded_seq, padded_width]; queries [64, padded_width] and transposed; scores
-/// [64, 64] (key, query); sums [64, padded_width].
+constexpr float hidden_score = -std::numeric_limits<float>::infinity();
+
+/// The buffers of one head: keys, values [padded_seq, padded_width]; queries [64, padded_width] and transposed; sums
+/// [64, padded_width]; scores [64, 64] (key, query); biases.
 struct Buffers {
-  float *keys, *values, *rows, *queries, *scores, *sums;
+  float *keys, *values, *rows, *queries, *sums, *scores, *bias;
 };
 
 Buffers buffers_of(const Head& head) {
   const std::int64_t whole = head.padded_seq * head.padded_width, part = block * head.padded_width;
-  float* p = thread_scratch().of<float>(static_cast<std::size_t>(2 * whole + 3 * part + block * block));
-  return {p, p + whole, p + 2 * whole, p + 2 * whole + part, p + 2 * whole + 3 * part, p + 2 * whole + 2 * part};
+  const std::int64_t count = 2 * whole + 3 * part + block * block + head.bias_numbers();
+  float* p = thread_scratch().of<float>(static_cast<std::size_t>(count));
+  const auto take = [&p](std::int64_t size) { return std::exchange(p, p + size); };
+  return {take(whole), take(whole), take(part), take(part), take(part), take(block * block), p};
 }
 
 /// The running softmax of a block of queries, a lane for each.
@@ -30,6 +35,7 @@ struct Softmax {
 
   /// Turns scores [key, query] into e^(score − shift), adds them to `total`, and rescales what came before if it must.
   void absorb(const Pair& pair, const Head& head, bool first, float* scores, float* sums) {
+    std::fill(scores + pair.keys * block, scores + std::max(pair.keys, pair.key_end()) * block, hidden_score);
     for (std::int64_t v = 0; v < pair.query_vectors(); ++v) {
       const std::int64_t keys = std::min(pair.keys_seen((v + 1) * lanes), pair.key_end());
       float* column = scores + v * lanes;
@@ -41,7 +47,7 @@ struct Softmax {
 
  private:
   static void hide(std::int64_t first_query, std::int64_t keys, float* column) {
-    const Vec hidden = broadcast(-std::numeric_limits<float>::infinity());
+    const Vec hidden = broadcast(hidden_score);
     for (std::int64_t key = first_query; key < keys; ++key) {
       store(column + key * block, seen(key - first_query) ? load(column + key * block) : hidden);
     }
@@ -100,20 +106,21 @@ void write(const Head& head, const Softmax& softmax, std::int64_t first, std::in
   }
 }
 
-/// `in` is of the head; its keys and values are packed.
+/// `in` is of the head; its keys and values are packed, and its biases if there are any.
 template <class T>
-void attend(const Head& head, const Qkv<const T>& in, const Buffers& b, T* y, float* log_sum_exp) {
+void attend(const Head& head, bool biased, const Qkv<const T>& in, const Buffers& b, T* y, float* log_sum_exp) {
   const std::int64_t part = block * head.padded_width;
   for (std::int64_t i = 0; i < head.blocks(); ++i) {
-    const std::int64_t first = i * block, queries = std::min(block, head.seq - first);
-    pack(queries, block, head.width, head.padded_width, in.q + first * in.q_stride, in.q_stride, head.scale(), b.rows);
+    const std::int64_t first = i * block, queries = head.valid(i);
+    pack(queries, block, head.width, head.padded_width, in.q + first * in.q_stride, in.q_stride, head.scale, b.rows);
     transpose(head.padded_width, b.rows, b.queries);
     std::fill_n(b.sums, part, 0.0F);
     Softmax softmax;
-    for (std::int64_t j = 0; j <= i; ++j) {
-      const Pair pair{queries, i == j};
+    for (std::int64_t j = 0; j < head.blocks_seen(i); ++j) {
+      const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries, b.scores);
-      if (head.slope != 0) add_slope(pair, head.slope, (j - i) * block, b.scores);
+      if (head.slope != 0) add_slope(pair, head.slope, b.scores);
+      if (biased) add_bias(pair, head, b.bias, b.scores);
       softmax.absorb(pair, head, j == 0, b.scores, b.sums);
       add_to_queries(pair, head, b.scores, b.values + j * part, b.sums);
     }
@@ -122,22 +129,24 @@ void attend(const Head& head, const Qkv<const T>& in, const Buffers& b, T* y, fl
 }
 
 template <class T>
-void attend_all(const Attention& o, const Qkv<const T>& all, T* y, float* log_sum_exp) {
+void attend_all(const Attention& o, const Qkv<const T>& all, const T* bias, T* y, float* log_sum_exp) {
   share(o.batch * o.heads, 1, [=, &o, &all](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
       const Head head(o, index);
       const Buffers b = buffers_of(head);
       const Qkv<const T> in = head_of(o, all, head.sequence, head.head);
       if (index == begin || index % o.group() == 0) pack_keys(head, in, b.keys, b.values);
-      attend(head, in, b, y, log_sum_exp);
+      if (bias) pack_bias(head, bias, b.bias);
+      attend(head, bias != nullptr, in, b, y, log_sum_exp);
     }
   });
 }
 
 }  // namespace
 
-void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) {
-  by_number(y.dtype, [&]<class T>(T) { attend_all(o, qkv_of<T>(o, q, k, v), as<T>(y), as<float>(log_sum_exp)); });
+void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) {
+  by_number(y.dtype,
+            [&]<class T>(T) { attend_all(o, qkv_of<T>(o, q, k, v), as<T>(bias), as<T>(y), as<float>(log_sum_exp)); });
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -1,4 +1,6 @@
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "kernels/cpu/attention_block.hpp"
 #include "kernels/cpu/exp.hpp"
@@ -13,31 +15,48 @@ namespace {
 struct Buffers {
   float *keys, *values, *dkeys, *dvalues;
   float *queries, *queries_t, *dy, *dy_t, *dqueries;
-  float *p, *ds;       // [64, 64], (key, query)
-  float *lse, *delta;  // [64]
+  float *p, *ds;        // [64, 64], (key, query)
+  float *lse, *delta;   // [64]
+  float *bias, *dbias;  // as pack_bias makes them
 };
 
 Buffers buffers_of(const Head& head) {
   const std::int64_t whole = head.padded_seq * head.padded_width, part = block * head.padded_width;
-  float* p = thread_scratch().of<float>(static_cast<std::size_t>(4 * whole + 5 * part + 2 * block * block + 2 * block));
+  const std::int64_t rest = 2 * block * block + 2 * block + 2 * head.bias_numbers();
+  float* p = thread_scratch().of<float>(static_cast<std::size_t>(4 * whole + 5 * part + rest));
   const auto take = [&p](std::int64_t count) { return std::exchange(p, p + count); };
-  return {take(whole), take(whole), take(whole),         take(whole),         take(part),  take(part), take(part),
-          take(part),  take(part),  take(block * block), take(block * block), take(block), take(block)};
+  return {take(whole),
+          take(whole),
+          take(whole),
+          take(whole),
+          take(part),
+          take(part),
+          take(part),
+          take(part),
+          take(part),
+          take(block * block),
+          take(block * block),
+          take(block),
+          take(block),
+          take(head.bias_numbers()),
+          p};
 }
 
 template <class T>
 struct Operands {
   const T* dy;
   Qkv<const T> in;
+  const T* bias;
   const T* y;
   const float* log_sum_exp;
   Qkv<T> grads;
+  float* dbias;  // of each head of each sequence, by distance; null where there is no bias
 };
 
-/// log Σ exp, and Σ_d dy·y, of a block of queries; zero behind the last.
+/// log Σ exp, and Σ_d dy·y, of a block of queries; behind the last such that probabilities are zero.
 template <class T>
 void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, const Operands<T>& o, const Buffers& b) {
-  std::fill_n(b.lse, block, 0.0F);
+  std::fill_n(b.lse, block, std::numeric_limits<float>::infinity());
   std::fill_n(b.delta, block, 0.0F);
   for (std::int64_t i = 0; i < queries; ++i) {
     b.lse[i] = o.log_sum_exp[head.lse_at + first + i];
@@ -49,7 +68,9 @@ void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, con
 
 /// p: scores → probabilities; ds: gradients of probabilities → gradients of scores. Hidden ones become zero.
 void differentiate(const Pair& pair, const Buffers& b) {
-  for (std::int64_t key = 0; key < pair.key_end(); ++key) {
+  const std::int64_t hidden = std::max(pair.keys, pair.key_end());
+  for (float* const scores : {b.p, b.ds}) std::fill(scores + pair.keys * block, scores + hidden * block, 0.0F);
+  for (std::int64_t key = 0; key < std::min(pair.keys, pair.key_end()); ++key) {
     for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v) {
       const std::int64_t at = key * block + v * lanes;
       Vec p = exp(load(b.p + at) - load(b.lse + v * lanes));
@@ -73,25 +94,37 @@ template <class T>
 void backward(const Head& head, const Operands<T>& o, const Buffers& b) {
   const std::int64_t part = block * head.padded_width;
   for (std::int64_t i = 0; i < head.blocks(); ++i) {
-    const std::int64_t first = i * block, queries = std::min(block, head.seq - first), stride = o.in.q_stride;
-    pack(queries, block, head.width, head.padded_width, o.in.q + first * stride, stride, head.scale(), b.queries);
+    const std::int64_t first = i * block, queries = head.valid(i), stride = o.in.q_stride;
+    pack(queries, block, head.width, head.padded_width, o.in.q + first * stride, stride, head.scale, b.queries);
     pack(queries, block, head.width, head.padded_width, o.dy + head.y_at + first * head.inner, head.inner, 1, b.dy);
     transpose(head.padded_width, b.queries, b.queries_t);
     transpose(head.padded_width, b.dy, b.dy_t);
     gather_rows(head, first, queries, o, b);
     std::fill_n(b.dqueries, part, 0.0F);
-    for (std::int64_t j = 0; j <= i; ++j) {
-      const Pair pair{queries, i == j};
+    for (std::int64_t j = 0; j < head.blocks_seen(i); ++j) {
+      const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries_t, b.p);
-      if (head.slope != 0) add_slope(pair, head.slope, (j - i) * block, b.p);
+      if (head.slope != 0) add_slope(pair, head.slope, b.p);
+      if (o.bias) add_bias(pair, head, b.bias, b.p);
       multiply_transposed(pair, head, b.values + j * part, b.dy_t, b.ds);
       differentiate(pair, b);
+      if (o.bias) add_to_bias(pair, head, b.ds, b.dbias);
       add_to_keys(pair, head, b.p, b.dy, b.dvalues + j * part);
       add_to_keys(pair, head, b.ds, b.queries, b.dkeys + j * part);
       add_to_queries(pair, head, b.ds, b.keys + j * part, b.dqueries);
     }
-    write(head, queries, b.dqueries, head.scale(), o.grads.q + first * o.grads.q_stride, o.grads.q_stride);
+    write(head, queries, b.dqueries, head.scale, o.grads.q + first * o.grads.q_stride, o.grads.q_stride);
   }
+}
+
+template <class T>
+void begin_bias(const Head& head, const T* bias, const Buffers& b) {
+  pack_bias(head, bias, b.bias);
+  std::fill_n(b.dbias, head.bias_numbers(), 0.0F);
+}
+
+void write_bias(const Head& head, const float* packed, float* to) {
+  for (std::int64_t d = 1 - head.seq; d < head.seq; ++d) to[head.seq - 1 - d] = packed[d + head.padded_seq - 1];
 }
 
 /// The heads of queries that share the keys and values of head `index` of these, in order.
@@ -112,10 +145,24 @@ void backward_group(const Attention& o, const Operands<T>& all, std::int64_t ind
   for (std::int64_t h = first; h < first + o.group(); ++h) {
     const Head head(o, h);
     move_to(head);
+    if (mine.bias) begin_bias(head, mine.bias, b);
     backward(head, mine, b);
+    if (mine.dbias) write_bias(head, b.dbias, mine.dbias + h * o.distances());
   }
   write(shape, shape.seq, b.dkeys, 1, mine.grads.k, mine.grads.kv_stride);
   write(shape, shape.seq, b.dvalues, 1, mine.grads.v, mine.grads.kv_stride);
+}
+
+/// Sums over sequences, in order.
+template <class T>
+void sum_bias(const Attention& o, const std::vector<float>& parts, T* dbias) {
+  const std::int64_t count = o.heads * o.distances();
+  for (std::int64_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (std::int64_t sequence = 0; sequence < o.batch; ++sequence)
+      sum += parts[static_cast<std::size_t>(sequence * count + i)];
+    dbias[i] = static_cast<T>(sum);
+  }
 }
 
 template <class T>
@@ -127,10 +174,13 @@ void backward_all(const Attention& o, const Operands<T>& all) {
 
 }  // namespace
 
-void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                        Mut dk, Mut dv) {
+void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y, Const log_sum_exp,
+                        Mut dq, Mut dk, Mut dv, Mut dbias) {
+  std::vector<float> parts(static_cast<std::size_t>(dbias.data ? o.batch * o.heads * o.distances() : 0));
   by_number(dq.dtype, [&]<class T>(T) {
-    backward_all<T>(o, {as<T>(dy), qkv_of<T>(o, q, k, v), as<T>(y), as<float>(log_sum_exp), qkv_of<T>(o, dq, dk, dv)});
+    backward_all<T>(o, {as<T>(dy), qkv_of<T>(o, q, k, v), as<T>(bias), as<T>(y), as<float>(log_sum_exp),
+                        qkv_of<T>(o, dq, dk, dv), dbias.data ? parts.data() : nullptr});
+    if (dbias.data) sum_bias(o, parts, as<T>(dbias));
   });
 }
 

@@ -18,13 +18,31 @@ void multiply_transposed(const Pair& pair, const Head& head, const float* keys, 
   }
 }
 
-void add_slope(const Pair& pair, float slope, std::int64_t ahead, float* scores) {
+void add_slope(const Pair& pair, float slope, float* scores) {
   const Vec lane = __builtin_convertvector(lane_numbers, Vec);
   for (std::int64_t key = 0; key < pair.key_end(); ++key) {
     for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v) {
       float* const at = scores + key * block + v * lanes;
-      store(at, load(at) + slope * (static_cast<float>(ahead + key - v * lanes) - lane));
+      store(at, load(at) + slope * (static_cast<float>(pair.ahead + key - v * lanes) - lane));
     }
+  }
+}
+
+void add_bias(const Pair& pair, const Head& head, const float* bias, float* scores) {
+  for (std::int64_t key = 0; key < pair.key_end(); ++key) {
+    const float* const of_key = bias + head.padded_seq - 1 - pair.ahead - key;
+    for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v) {
+      float* const at = scores + key * block + v * lanes;
+      store(at, load(at) + load(of_key + v * lanes));
+    }
+  }
+}
+
+void add_to_bias(const Pair& pair, const Head& head, const float* scores, float* sums) {
+  for (std::int64_t key = 0; key < pair.key_end(); ++key) {
+    float* const of_key = sums + head.padded_seq - 1 - pair.ahead - key;
+    for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v)
+      store(of_key + v * lanes, load(of_key + v * lanes) + load(scores + key * block + v * lanes));
   }
 }
 

@@ -19,13 +19,29 @@ inline constexpr std::int64_t block_vectors = block / lanes;
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
+/// The part of the score matrix between one block of queries and one of keys.
+struct Pair {
+  std::int64_t queries, keys;  // valid ones; only the last block has fewer than 64
+  bool diagonal;               // of causal attention: query i sees keys 0…i of this block
+  std::int64_t ahead;          // the first key's position − the first query's
+
+  std::int64_t query_vectors() const { return round_up(queries, lanes) / lanes; }
+  std::int64_t query_end() const { return round_up(queries, tile_rows); }
+  std::int64_t key_end() const { return diagonal ? query_end() : round_up(keys, tile_rows); }
+  /// The first vector of queries that sees key `key`.
+  std::int64_t first_vector(std::int64_t key) const { return diagonal ? key / lanes : 0; }
+  /// Keys from here on are seen by none of the queries before `end`.
+  std::int64_t keys_seen(std::int64_t end) const { return diagonal ? end : key_end(); }
+};
+
 /// One head of one sequence: where it begins in y and in log_sum_exp, and the extents of its padded blocks.
 struct Head {
   std::int64_t seq, width, inner;  // inner = heads·width
   std::int64_t sequence, head;
   std::int64_t y_at, lse_at;
   std::int64_t padded_width, padded_seq;
-  float slope;
+  bool causal;
+  float scale, slope;
 
   /// `index` counts heads of queries, sequence by sequence.
   Head(const Attention& o, std::int64_t index)
@@ -38,25 +54,18 @@ struct Head {
         lse_at(index * o.seq),
         padded_width(round_up(o.width, lanes)),
         padded_seq(round_up(o.seq, block)),
+        causal(o.causal),
+        scale(static_cast<float>(o.scale())),
         slope(static_cast<float>(o.slope(head))) {}
 
   std::int64_t vectors() const { return padded_width / lanes; }
   std::int64_t blocks() const { return padded_seq / block; }
-  float scale() const { return 1 / std::sqrt(static_cast<float>(width)); }
-};
-
-/// The part of the score matrix between one block of queries and one of keys.
-struct Pair {
-  std::int64_t queries;  // valid ones; only the last block has fewer than 64
-  bool diagonal;
-
-  std::int64_t query_vectors() const { return round_up(queries, lanes) / lanes; }
-  std::int64_t query_end() const { return round_up(queries, tile_rows); }
-  std::int64_t key_end() const { return diagonal ? query_end() : block; }
-  /// The first vector of queries that sees key `key`.
-  std::int64_t first_vector(std::int64_t key) const { return diagonal ? key / lanes : 0; }
-  /// Keys from here on are seen by none of the queries before `end`.
-  std::int64_t keys_seen(std::int64_t end) const { return diagonal ? end : block; }
+  std::int64_t valid(std::int64_t i) const { return std::min(block, seq - i * block); }
+  /// Block i of queries sees the blocks of keys before this one.
+  std::int64_t blocks_seen(std::int64_t i) const { return causal ? i + 1 : blocks(); }
+  Pair pair(std::int64_t i, std::int64_t j) const { return {valid(i), valid(j), causal && i == j, (j - i) * block}; }
+  /// Numbers that hold a bias for each distance of a query and a key, padding included.
+  std::int64_t bias_numbers() const { return 2 * padded_seq; }
 };
 
 /// to[i, d] = scale·from[i·stride + d] for i < rows, d < width; zero up to [padded_rows, padded_width].
@@ -87,8 +96,24 @@ void transpose(std::int64_t padded_width, const float* from, float* to);
 /// sees.
 void multiply_transposed(const Pair&, const Head&, const float* keys, const float* queries, float* scores);
 
-/// scores[key, query] += slope·(key − query), where the first key lies `ahead` of the first query.
-void add_slope(const Pair&, float slope, std::int64_t ahead, float* scores);
+/// scores[key, query] += slope·(key − query), by their positions.
+void add_slope(const Pair&, float slope, float* scores);
+
+/// to[query − key + padded_seq − 1] = the head's element for that distance of `bias`; zero for distances that only
+/// padding has. Distances grow with the query, so that a vector of queries is a vector of biases.
+template <class T>
+void pack_bias(const Head& head, const T* bias, float* to) {
+  std::fill_n(to, head.bias_numbers(), 0.0F);
+  const T* const of_head = bias + head.head * (2 * head.seq - 1);
+  for (std::int64_t d = 1 - head.seq; d < head.seq; ++d)
+    to[d + head.padded_seq - 1] = static_cast<float>(of_head[head.seq - 1 - d]);
+}
+
+/// scores[key, query] += what pack_bias made.
+void add_bias(const Pair&, const Head&, const float* bias, float* scores);
+
+/// sums[query − key + padded_seq − 1] += scores[key, query].
+void add_to_bias(const Pair&, const Head&, const float* scores, float* sums);
 
 /// sums[query, d] += Σ_key scores[key, query]·values[key, d].
 void add_to_queries(const Pair&, const Head&, const float* scores, const float* values, float* sums);

@@ -42,18 +42,25 @@ class Cpu final : public Backend {
   void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
     cpu::swiglu_backward(count, dy, gate, up, dgate, dup);
   }
+  void geglu(std::int64_t count, Const gate, Const up, Mut y) override { cpu::geglu(count, gate, up, y); }
+  void geglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    cpu::geglu_backward(count, dy, gate, up, dgate, dup);
+  }
+  void relu(std::int64_t count, Const x, Mut y) override { cpu::relu(count, x, y); }
+  void relu_backward(std::int64_t count, Const dy, Const y, Mut dx) override { cpu::relu_backward(count, dy, y, dx); }
+  void scale(std::int64_t count, double factor, Const x, Mut y) override { cpu::scale(count, factor, x, y); }
   void rotary(const Rotary& o, Const x, Mut y) override { cpu::rotary(o, x, y); }
   void add(std::int64_t count, Const a, Const b, Mut sum) override { cpu::add(count, a, b, sum); }
   void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
     cpu::cast(count, accumulate, from, to);
   }
   void dropout(const Dropout& o, Const x, Mut y) override { cpu::dropout(o, x, y); }
-  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
-    cpu::attention(o, q, k, v, y, log_sum_exp);
+  void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
+    cpu::attention(o, q, k, v, bias, y, log_sum_exp);
   }
-  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                          Mut dk, Mut dv) override {
-    cpu::attention_backward(o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                          Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
+    cpu::attention_backward(o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
   }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     cpu::embedding(o, tokens, token_table, position_table, x);
@@ -62,6 +69,19 @@ class Cpu final : public Backend {
                           Mut d_position_table) override {
     cpu::embedding_backward(o, accumulate, dx, tokens, d_token_table, d_position_table);
   }
+  void relative_bias(const RelativeBias& o, Const table, Mut bias) override { cpu::relative_bias(o, table, bias); }
+  void relative_bias_backward(const RelativeBias& o, bool accumulate, Const dbias, Mut dtable) override {
+    cpu::relative_bias_backward(o, accumulate, dbias, dtable);
+  }
+  void image_tokens(const ImageTokens& o, Const patches, Const class_token, Const positions, Mut x) override {
+    cpu::image_tokens(o, patches, class_token, positions, x);
+  }
+  void image_tokens_backward(const ImageTokens& o, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                             Mut dpositions) override {
+    cpu::image_tokens_backward(o, accumulate, dx, dpatches, dclass_token, dpositions);
+  }
+  void first_token(const ImageTokens& o, Const x, Mut y) override { cpu::first_token(o, x, y); }
+  void first_token_backward(const ImageTokens& o, Const dy, Mut dx) override { cpu::first_token_backward(o, dy, dx); }
   void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) override {
     cpu::cross_entropy(o, logits, targets, loss, log_sum_exp);
   }

@@ -53,10 +53,11 @@ class Mask {
   float scale_;
 };
 
-template <class T>
-void add_elements(std::int64_t count, const T* a, const T* b, T* sum) {
+/// y[i] = f(a[i], …), shared among the team.
+template <class T, class F, class... Inputs>
+void map_all(std::int64_t count, T* y, F f, const Inputs*... inputs) {
   share(count, grain_elements,
-        [=](std::int64_t begin, std::int64_t end) { map(end - begin, sum + begin, plus, a + begin, b + begin); });
+        [=](std::int64_t begin, std::int64_t end) { map(end - begin, y + begin, f, inputs + begin...); });
 }
 
 template <class From, class To>
@@ -84,12 +85,33 @@ void drop_elements(const Dropout& o, const T* x, T* y) {
 }  // namespace
 
 void add(std::int64_t count, Const a, Const b, Mut sum) {
-  by_number(sum.dtype, [&]<class T>(T) { add_elements(count, as<T>(a), as<T>(b), as<T>(sum)); });
+  by_number(sum.dtype, [&]<class T>(T) { map_all(count, as<T>(sum), plus, as<T>(a), as<T>(b)); });
 }
 
 void cast(std::int64_t count, bool accumulate, Const from, Mut to) {
   by_number(from.dtype, [&]<class From>(From) {
     by_number(to.dtype, [&]<class To>(To) { cast_elements(count, accumulate, as<From>(from), as<To>(to)); });
+  });
+}
+
+void relu(std::int64_t count, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) {
+    map_all(
+        count, as<T>(y), [](Vec v) { return v < 0.0F ? Vec{} : v; }, as<T>(x));
+  });
+}
+
+void relu_backward(std::int64_t count, Const dy, Const y, Mut dx) {
+  by_number(dx.dtype, [&]<class T>(T) {
+    map_all(
+        count, as<T>(dx), [](Vec d, Vec v) { return v <= 0.0F ? Vec{} : d; }, as<T>(dy), as<T>(y));
+  });
+}
+
+void scale(std::int64_t count, double factor, Const x, Mut y) {
+  by_number(y.dtype, [&, f = static_cast<float>(factor)]<class T>(T) {
+    map_all(
+        count, as<T>(y), [f](Vec v) { return v * f; }, as<T>(x));
   });
 }
 

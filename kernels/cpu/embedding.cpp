@@ -10,8 +10,9 @@
 namespace foreshard::kernels::cpu {
 namespace {
 
-void expect_in_vocabulary(std::int64_t rows, const std::int32_t* tokens, std::int64_t vocab) {
-  const bool valid = std::all_of(tokens, tokens + rows, [=](std::int32_t t) { return t >= 0 && t < vocab; });
+void expect_in_vocabulary(const Embedding& o, const std::int32_t* tokens) {
+  const std::int32_t least = o.shifted ? -1 : 0;
+  const bool valid = std::all_of(tokens, tokens + o.rows, [=](std::int32_t t) { return t >= least && t < o.vocab; });
   FORESHARD_EXPECT(valid, "a token is outside the vocabulary");
 }
 
@@ -56,10 +57,10 @@ void add_rows(const Embedding& o, const T* dx, Half* table, Target target) {
 
 template <class T>
 void look_up(const Embedding& o, const std::int32_t* tokens, const T* token_table, const T* position_table, T* x) {
-  expect_in_vocabulary(o.rows, tokens, o.vocab);
+  expect_in_vocabulary(o, tokens);
   share(o.rows, grain_rows(o.cols), [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      const T* token = token_table + tokens[r] * o.cols;
+      const T* token = token_table + o.token(tokens, r) * o.cols;
       if (position_table)
         map(o.cols, x + r * o.cols, plus, token, position_table + r % o.seq * o.cols);
       else
@@ -71,10 +72,10 @@ void look_up(const Embedding& o, const std::int32_t* tokens, const T* token_tabl
 template <class T, class Grad>
 void add_to_tables(const Embedding& o, bool accumulate, const T* dx, const std::int32_t* tokens, Grad* d_token_table,
                    Grad* d_position_table) {
-  expect_in_vocabulary(o.rows, tokens, o.vocab);
+  expect_in_vocabulary(o, tokens);
   if (d_token_table) {
     if (!accumulate) clear(o.vocab * o.cols, d_token_table);
-    add_rows(o, dx, d_token_table, [=](std::int64_t row) { return tokens[row]; });
+    add_rows(o, dx, d_token_table, [=, &o](std::int64_t row) { return o.token(tokens, row); });
   }
   if (d_position_table) {
     if (!accumulate) clear(std::max(o.positions, o.seq) * o.cols, d_position_table);

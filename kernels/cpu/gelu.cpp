@@ -1,22 +1,13 @@
+#include "kernels/cpu/gelu.hpp"
+
 #include <initializer_list>
 #include <numbers>
 
-#include "kernels/cpu/exp.hpp"
 #include "kernels/cpu/kernels.hpp"
 #include "kernels/cpu/team.hpp"
 
 namespace foreshard::kernels::cpu {
 namespace {
-
-// 0.5·(1 + tanh u) = 1 / (1 + e^−2u) with u = √(2/π)·(x + 0.044715·x³).
-constexpr float linear = 2 * 0.797884560802865356F, cubic = linear * 0.044715F;
-
-Vec gate(Vec x) { return 1.0F / (1.0F + exp(-x * (linear + cubic * x * x))); }
-
-Vec slope(Vec x) {
-  const Vec s = gate(x);
-  return s + x * s * (1.0F - s) * (linear + 3 * cubic * x * x);
-}
 
 Vec polynomial(Vec x, std::initializer_list<float> coefficients) {
   Vec sum = {};
@@ -62,12 +53,12 @@ void backward(std::int64_t count, const T* dy, const T* x, T* dx, F slope_at) {
 }  // namespace
 
 void gelu(std::int64_t count, Const x, Mut y) {
-  by_number(y.dtype, [&]<class T>(T) { forward(count, as<T>(x), as<T>(y), [](Vec v) { return v * gate(v); }); });
+  by_number(y.dtype, [&]<class T>(T) { forward(count, as<T>(x), as<T>(y), [](Vec v) { return v * gelu_gate(v); }); });
 }
 
 void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) {
   by_number(dx.dtype,
-            [&]<class T>(T) { backward(count, as<T>(dy), as<T>(x), as<T>(dx), [](Vec v) { return slope(v); }); });
+            [&]<class T>(T) { backward(count, as<T>(dy), as<T>(x), as<T>(dx), [](Vec v) { return gelu_slope(v); }); });
 }
 
 void gelu_exact(std::int64_t count, Const x, Mut y) {

@@ -15,24 +15,37 @@ double dot(const T* a, const T* b, std::int64_t n) {
   return sum;
 }
 
-/// One head of one sequence; its rows of y, and of log_sum_exp.
+/// What attention reads: all of it.
+template <class T>
+struct Inputs {
+  Qkv<const T> qkv;
+  const T* bias;
+};
+
+/// One head of one sequence; its rows of y, and of log_sum_exp; its biases, by distance.
 template <class T>
 struct Head {
+  const Attention& o;
   Qkv<const T> in;
+  const T* bias;
   std::int64_t width;
-  double slope;
-  std::int64_t y_at, lse_at;
+  double scale, slope;
+  std::int64_t y_at, lse_at, bias_at;
 
-  Head(const Attention& o, const Qkv<const T>& all, std::int64_t sequence, std::int64_t head)
-      : in(head_of(o, all, sequence, head)),
+  Head(const Attention& shape, const Inputs<T>& all, std::int64_t sequence, std::int64_t head)
+      : o(shape),
+        in(head_of(o, all.qkv, sequence, head)),
+        bias(all.bias),
         width(o.width),
+        scale(o.scale()),
         slope(o.slope(head)),
         y_at((sequence * o.seq * o.heads + head) * o.width),
-        lse_at((sequence * o.heads + head) * o.seq) {}
+        lse_at((sequence * o.heads + head) * o.seq),
+        bias_at(head * o.distances() + o.seq - 1) {}
 
   double score(std::int64_t i, std::int64_t j) const {
-    return dot(in.q + i * in.q_stride, in.k + j * in.kv_stride, width) / std::sqrt(static_cast<double>(width)) +
-           slope * static_cast<double>(j - i);
+    const double added = bias ? static_cast<double>(bias[bias_at + j - i]) : slope * static_cast<double>(j - i);
+    return dot(in.q + i * in.q_stride, in.k + j * in.kv_stride, width) * scale + added;
   }
 };
 
@@ -43,24 +56,26 @@ void for_heads(const Attention& o, F f) {
     for (std::int64_t head = 0; head < o.heads; ++head) f(sequence, head);
 }
 
-/// y of token i is Σ_j≤i p_j·v_j with p the softmax of its scores; returns the scores' log Σ exp.
+/// y of token i is Σ_j p_j·v_j over the tokens that it sees, with p the softmax of its scores; returns the scores' log
+/// Σ exp.
 template <class T>
 double attend(const Head<T>& head, std::int64_t i, T* y) {
-  std::vector<double> p(static_cast<std::size_t>(i + 1));
-  for (std::int64_t j = 0; j <= i; ++j) p[j] = head.score(i, j);
+  const std::int64_t seen = head.o.seen_by(i);
+  std::vector<double> p(static_cast<std::size_t>(seen));
+  for (std::int64_t j = 0; j < seen; ++j) p[j] = head.score(i, j);
   const double highest = *std::ranges::max_element(p);
   double total = 0;
   for (double& value : p) total += value = std::exp(value - highest);
   for (std::int64_t d = 0; d < head.width; ++d) {
     double sum = 0;
-    for (std::int64_t j = 0; j <= i; ++j) sum += p[j] * static_cast<double>(head.in.v[j * head.in.kv_stride + d]);
+    for (std::int64_t j = 0; j < seen; ++j) sum += p[j] * static_cast<double>(head.in.v[j * head.in.kv_stride + d]);
     y[d] = static_cast<T>(sum / total);
   }
   return highest + std::log(total);
 }
 
 template <class T>
-void forward(const Attention& o, const Qkv<const T>& in, T* y, Computed<T>* log_sum_exp) {
+void forward(const Attention& o, const Inputs<T>& in, T* y, Computed<T>* log_sum_exp) {
   for_heads(o, [&](std::int64_t sequence, std::int64_t h) {
     const Head<T> head(o, in, sequence, h);
     for (std::int64_t i = 0; i < o.seq; ++i) {
@@ -72,11 +87,14 @@ void forward(const Attention& o, const Qkv<const T>& in, T* y, Computed<T>* log_
 
 /// Adds what token i of a head contributes to the sums of its gradients.
 template <class T>
-void differentiate(const Head<T>& head, std::int64_t i, const T* dy, const T* y, double lse, const Qkv<double>& sums) {
-  const double delta = dot(dy, y, head.width), scale = 1 / std::sqrt(static_cast<double>(head.width));
-  for (std::int64_t j = 0; j <= i; ++j) {
+void differentiate(const Head<T>& head, std::int64_t i, const T* dy, const T* y, double lse, const Qkv<double>& sums,
+                   std::vector<double>& dbias) {
+  const double delta = dot(dy, y, head.width);
+  for (std::int64_t j = 0; j < head.o.seen_by(i); ++j) {
     const double p = std::exp(head.score(i, j) - lse);
-    const double ds = p * (dot(dy, head.in.v + j * head.in.kv_stride, head.width) - delta) * scale;
+    const double dscore = p * (dot(dy, head.in.v + j * head.in.kv_stride, head.width) - delta);
+    const double ds = dscore * head.scale;
+    dbias[head.bias_at + j - i] += dscore;
     for (std::int64_t d = 0; d < head.width; ++d) {
       sums.q[i * sums.q_stride + d] += ds * static_cast<double>(head.in.k[j * head.in.kv_stride + d]);
       sums.k[j * sums.kv_stride + d] += ds * static_cast<double>(head.in.q[i * head.in.q_stride + d]);
@@ -92,34 +110,38 @@ void write(std::int64_t rows, std::int64_t cols, const std::vector<double>& sums
 }
 
 template <class T>
-void backward(const Attention& o, const T* dy, const Qkv<const T>& in, const T* y, const Computed<T>* log_sum_exp,
-              const Qkv<T>& grads) {
+void backward(const Attention& o, const T* dy, const Inputs<T>& in, const T* y, const Computed<T>* log_sum_exp,
+              const Qkv<T>& grads, T* dbias) {
   const std::int64_t rows = o.batch * o.seq, inner = o.heads * o.width, key_width = o.keys() * o.width;
-  std::vector<double> dq(rows * inner), dk(rows * key_width), dv(rows * key_width);
+  std::vector<double> dq(rows * inner), dk(rows * key_width), dv(rows * key_width), sum_bias(o.heads * o.distances());
   const Qkv<double> sums{dq.data(), dk.data(), dv.data(), inner, key_width};
   for_heads(o, [&](std::int64_t sequence, std::int64_t h) {
     const Head<T> head(o, in, sequence, h);
     for (std::int64_t i = 0; i < o.seq; ++i) {
       const std::int64_t at = head.y_at + i * inner;
       differentiate(head, i, dy + at, y + at, static_cast<double>(log_sum_exp[head.lse_at + i]),
-                    head_of(o, sums, sequence, h));
+                    head_of(o, sums, sequence, h), sum_bias);
     }
   });
   write(rows, inner, dq, grads.q_stride, grads.q);
   write(rows, key_width, dk, grads.kv_stride, grads.k);
   write(rows, key_width, dv, grads.kv_stride, grads.v);
+  if (dbias) write(o.heads, o.distances(), sum_bias, o.distances(), dbias);
 }
 
 }  // namespace
 
-void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) {
-  by_number(y.dtype, [&]<class T>(T) { forward(o, qkv_of<T>(o, q, k, v), as<T>(y), as<Computed<T>>(log_sum_exp)); });
+void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) {
+  by_number(y.dtype, [&]<class T>(T) {
+    forward<T>(o, {qkv_of<T>(o, q, k, v), as<T>(bias)}, as<T>(y), as<Computed<T>>(log_sum_exp));
+  });
 }
 
-void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                        Mut dk, Mut dv) {
+void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y, Const log_sum_exp,
+                        Mut dq, Mut dk, Mut dv, Mut dbias) {
   by_number(dq.dtype, [&]<class T>(T) {
-    backward(o, as<T>(dy), qkv_of<T>(o, q, k, v), as<T>(y), as<Computed<T>>(log_sum_exp), qkv_of<T>(o, dq, dk, dv));
+    backward<T>(o, as<T>(dy), {qkv_of<T>(o, q, k, v), as<T>(bias)}, as<T>(y), as<Computed<T>>(log_sum_exp),
+                qkv_of<T>(o, dq, dk, dv), as<T>(dbias));
   });
 }
 

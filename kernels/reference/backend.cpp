@@ -38,18 +38,27 @@ class Reference final : public Backend {
   void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
     reference::swiglu_backward(count, dy, gate, up, dgate, dup);
   }
+  void geglu(std::int64_t count, Const gate, Const up, Mut y) override { reference::geglu(count, gate, up, y); }
+  void geglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    reference::geglu_backward(count, dy, gate, up, dgate, dup);
+  }
+  void relu(std::int64_t count, Const x, Mut y) override { reference::relu(count, x, y); }
+  void relu_backward(std::int64_t count, Const dy, Const y, Mut dx) override {
+    reference::relu_backward(count, dy, y, dx);
+  }
+  void scale(std::int64_t count, double factor, Const x, Mut y) override { reference::scale(count, factor, x, y); }
   void rotary(const Rotary& o, Const x, Mut y) override { reference::rotary(o, x, y); }
   void add(std::int64_t count, Const a, Const b, Mut sum) override { reference::add(count, a, b, sum); }
   void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
     reference::cast(count, accumulate, from, to);
   }
   void dropout(const Dropout& o, Const x, Mut y) override { reference::dropout(o, x, y); }
-  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
-    reference::attention(o, q, k, v, y, log_sum_exp);
+  void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
+    reference::attention(o, q, k, v, bias, y, log_sum_exp);
   }
-  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                          Mut dk, Mut dv) override {
-    reference::attention_backward(o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                          Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
+    reference::attention_backward(o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
   }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     reference::embedding(o, tokens, token_table, position_table, x);
@@ -57,6 +66,23 @@ class Reference final : public Backend {
   void embedding_backward(const Embedding& o, bool accumulate, Const dx, Const tokens, Mut d_token_table,
                           Mut d_position_table) override {
     reference::embedding_backward(o, accumulate, dx, tokens, d_token_table, d_position_table);
+  }
+  void relative_bias(const RelativeBias& o, Const table, Mut bias) override {
+    reference::relative_bias(o, table, bias);
+  }
+  void relative_bias_backward(const RelativeBias& o, bool accumulate, Const dbias, Mut dtable) override {
+    reference::relative_bias_backward(o, accumulate, dbias, dtable);
+  }
+  void image_tokens(const ImageTokens& o, Const patches, Const class_token, Const positions, Mut x) override {
+    reference::image_tokens(o, patches, class_token, positions, x);
+  }
+  void image_tokens_backward(const ImageTokens& o, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                             Mut dpositions) override {
+    reference::image_tokens_backward(o, accumulate, dx, dpatches, dclass_token, dpositions);
+  }
+  void first_token(const ImageTokens& o, Const x, Mut y) override { reference::first_token(o, x, y); }
+  void first_token_backward(const ImageTokens& o, Const dy, Mut dx) override {
+    reference::first_token_backward(o, dy, dx);
   }
   void cross_entropy(const Rows& o, Const logits, Const targets, Mut loss, Mut log_sum_exp) override {
     reference::cross_entropy(o, logits, targets, loss, log_sum_exp);

@@ -34,6 +34,12 @@ void drop_elements(const Dropout& o, const T* x, T* y) {
   }
 }
 
+/// y[i] = f(a[i], …), computed in double.
+template <class T, class F, class... Inputs>
+void map(std::int64_t count, T* y, F f, const Inputs*... inputs) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(f(static_cast<double>(inputs[i])...));
+}
+
 }  // namespace
 
 void add(std::int64_t count, Const a, Const b, Mut sum) {
@@ -43,6 +49,27 @@ void add(std::int64_t count, Const a, Const b, Mut sum) {
 void cast(std::int64_t count, bool accumulate, Const from, Mut to) {
   by_number(from.dtype, [&]<class From>(From) {
     by_number(to.dtype, [&]<class To>(To) { cast_elements(count, accumulate, as<From>(from), as<To>(to)); });
+  });
+}
+
+void relu(std::int64_t count, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) {
+    map(
+        count, as<T>(y), [](double v) { return v < 0 ? 0 : v; }, as<T>(x));
+  });
+}
+
+void relu_backward(std::int64_t count, Const dy, Const y, Mut dx) {
+  by_number(dx.dtype, [&]<class T>(T) {
+    map(
+        count, as<T>(dx), [](double d, double v) { return v <= 0 ? 0 : d; }, as<T>(dy), as<T>(y));
+  });
+}
+
+void scale(std::int64_t count, double factor, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) {
+    map(
+        count, as<T>(y), [factor](double v) { return v * factor; }, as<T>(x));
   });
 }
 

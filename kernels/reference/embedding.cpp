@@ -16,7 +16,7 @@ template <class T>
 void look_up(const Embedding& o, const std::int32_t* tokens, const T* token_table, const T* position_table, T* x) {
   using C = Computed<T>;
   for (std::int64_t r = 0; r < o.rows; ++r) {
-    const T* token = token_table + checked(tokens[r], o.vocab) * o.cols;
+    const T* token = token_table + checked(o.token(tokens, r), o.vocab) * o.cols;
     const T* position = position_table ? position_table + (r % o.seq) * o.cols : nullptr;
     for (std::int64_t j = 0; j < o.cols; ++j) {
       x[r * o.cols + j] = position ? static_cast<T>(static_cast<C>(token[j]) + static_cast<C>(position[j])) : token[j];
@@ -40,7 +40,8 @@ template <class T, class Grad>
 void add_to_tables(const Embedding& o, bool accumulate, const T* dx, const std::int32_t* tokens, Grad* d_token_table,
                    Grad* d_position_table) {
   if (d_token_table) {
-    add_rows(o, accumulate, dx, o.vocab, d_token_table, [&](std::int64_t r) { return checked(tokens[r], o.vocab); });
+    add_rows(o, accumulate, dx, o.vocab, d_token_table,
+             [&](std::int64_t r) { return checked(o.token(tokens, r), o.vocab); });
   }
   if (d_position_table) {
     add_rows(o, accumulate, dx, std::max(o.positions, o.seq), d_position_table,

@@ -1,3 +1,5 @@
+#include "kernels/reference/gelu.hpp"
+
 #include <cmath>
 #include <numbers>
 
@@ -9,13 +11,6 @@ namespace {
 /// √(2/π), and the cubic coefficient of Hendrycks & Gimpel 2016, "Gaussian error linear units", section 2.
 const double root = std::sqrt(2 / std::numbers::pi);
 constexpr double cubic = 0.044715;
-
-double value(double v) { return 0.5 * v * (1 + std::tanh(root * (v + cubic * v * v * v))); }
-
-double slope(double v) {
-  const double t = std::tanh(root * (v + cubic * v * v * v));
-  return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * root * (1 + 3 * cubic * v * v);
-}
 
 /// The normal distribution's probability below v.
 double below(double v) { return 0.5 * std::erfc(-v / std::numbers::sqrt2); }
@@ -43,9 +38,16 @@ void backward(std::int64_t count, Const dy, Const x, Mut dx, double (*slope_at)(
 
 }  // namespace
 
-void gelu(std::int64_t count, Const x, Mut y) { forward(count, x, y, value); }
+double gelu_value(double v) { return 0.5 * v * (1 + std::tanh(root * (v + cubic * v * v * v))); }
 
-void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) { backward(count, dy, x, dx, slope); }
+double gelu_slope(double v) {
+  const double t = std::tanh(root * (v + cubic * v * v * v));
+  return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * root * (1 + 3 * cubic * v * v);
+}
+
+void gelu(std::int64_t count, Const x, Mut y) { forward(count, x, y, gelu_value); }
+
+void gelu_backward(std::int64_t count, Const dy, Const x, Mut dx) { backward(count, dy, x, dx, gelu_slope); }
 
 void gelu_exact(std::int64_t count, Const x, Mut y) { forward(count, x, y, exact_value); }
 

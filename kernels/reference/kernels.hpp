@@ -28,18 +28,31 @@ void gelu_exact(std::int64_t count, Const x, Mut y);
 void gelu_exact_backward(std::int64_t count, Const dy, Const x, Mut dx);
 void swiglu(std::int64_t count, Const gate, Const up, Mut y);
 void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup);
+void geglu(std::int64_t count, Const gate, Const up, Mut y);
+void geglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup);
+void relu(std::int64_t count, Const x, Mut y);
+void relu_backward(std::int64_t count, Const dy, Const y, Mut dx);
+void scale(std::int64_t count, double factor, Const x, Mut y);
 void rotary(const Rotary&, Const x, Mut y);
 void add(std::int64_t count, Const a, Const b, Mut sum);
 void cast(std::int64_t count, bool accumulate, Const from, Mut to);
 void dropout(const Dropout&, Const x, Mut y);
 
-void attention(const Attention&, Const q, Const k, Const v, Mut y, Mut log_sum_exp);
-void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                        Mut dk, Mut dv);
+void attention(const Attention&, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp);
+void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const bias, Const y, Const log_sum_exp,
+                        Mut dq, Mut dk, Mut dv, Mut dbias);
 
 void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x);
 void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,
                         Mut d_position_table);
+
+void relative_bias(const RelativeBias&, Const table, Mut bias);
+void relative_bias_backward(const RelativeBias&, bool accumulate, Const dbias, Mut dtable);
+void image_tokens(const ImageTokens&, Const patches, Const class_token, Const positions, Mut x);
+void image_tokens_backward(const ImageTokens&, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                           Mut dpositions);
+void first_token(const ImageTokens&, Const x, Mut y);
+void first_token_backward(const ImageTokens&, Const dy, Mut dx);
 
 void cross_entropy(const Rows&, Const logits, Const targets, Mut loss, Mut log_sum_exp);
 void cross_entropy_backward(const Rows&, float scale, Const logits, Const targets, Const log_sum_exp, Mut dlogits);
