@@ -61,6 +61,7 @@ OpKind stand_in(OpKind kind) {
       return OpKind::swiglu;
     case OpKind::geglu_backward:
       return OpKind::swiglu_backward;
+    case OpKind::scale:
     case OpKind::load_images:
     case OpKind::first_token:
     case OpKind::first_token_backward:

@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "base/exact_sum.hpp"
-#include "engine/products.hpp"
 
 namespace foreshard::engine {
 namespace {
@@ -19,27 +18,6 @@ using plan::Sizes;
 static_assert(kernels::ExactSum::words == exact_sum_words);
 
 kernels::Rows rows_of(const Sizes& s) { return {.rows = s.rows, .cols = s.cols}; }
-kernels::Attention attention_of(const Op& op) {
-  const Sizes& s = op.sizes;
-  return {.batch = s.batch,
-          .seq = s.seq,
-          .heads = s.heads,
-          .width = s.inner,
-          .key_heads = s.cols / s.inner,
-          .alibi = op.scalar};
-}
-kernels::Rotary rotary_of(const Op& op) {
-  const Sizes& s = op.sizes;
-  return {.rows = s.rows,
-          .heads = s.cols / s.inner,
-          .width = s.inner,
-          .seq = s.seq,
-          .base = static_cast<double>(op.scalar),
-          .back = op.kind == OpKind::rotary_backward};
-}
-kernels::Embedding embedding_of(const Sizes& s) {
-  return {.rows = s.rows, .cols = s.cols, .vocab = s.inner, .seq = s.seq};
-}
 std::int64_t count_of(const Sizes& s) { return s.rows * s.cols; }
 
 }  // namespace
@@ -63,67 +41,20 @@ kernels::Mut Dispatch::out(const Op& op, std::size_t index) {
 }
 
 void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_batch) {
-  const Sizes& s = op.sizes;
-  const auto i = [&](std::size_t index) { return in(op, index); };
-  const auto o = [&](std::size_t index) { return out(op, index); };
-  kernels::Backend& k = kernels_;
+  if (const Kernel kernel = kernel_of(op.kind)) return kernel(call_of(op));
   switch (op.kind) {
-    case OpKind::embedding:
-      return k.embedding(embedding_of(s), i(0), i(1), i(2), o(0));
-    case OpKind::layer_norm:
-      return k.layer_norm(rows_of(s), op.scalar, i(0), {}, i(1), i(2), {}, o(0), o(1), o(2));
-    case OpKind::add_layer_norm:
-      return k.layer_norm(rows_of(s), op.scalar, i(0), i(1), i(2), i(3), o(0), o(1), o(2), o(3));
-    case OpKind::linear:
-      return k.matmul(*product_of(op), i(0), i(1), i(2), o(0));
-    case OpKind::attention:
-      return attention(op);
-    case OpKind::rms_norm:
-      return k.rms_norm(rows_of(s), op.scalar, i(0), {}, i(1), {}, o(0), o(1));
-    case OpKind::add_rms_norm:
-      return k.rms_norm(rows_of(s), op.scalar, i(0), i(1), i(2), o(0), o(1), o(2));
-    case OpKind::rotary:
-    case OpKind::rotary_backward:
-      return k.rotary(rotary_of(op), i(0), o(0));
-    case OpKind::swiglu:
-      return k.swiglu(count_of(s), i(0), i(1), o(0));
-    case OpKind::gelu:
-      return k.gelu(count_of(s), i(0), o(0));
-    case OpKind::gelu_exact:
-      return k.gelu_exact(count_of(s), i(0), o(0));
-    case OpKind::gelu_exact_backward:
-      return k.gelu_exact_backward(count_of(s), i(0), i(1), o(0));
-    case OpKind::add:
-      return k.add(count_of(s), i(0), i(1), o(0));
+    case OpKind::load_batch:
+      return load_batch(op, context, micro_batch);
+    case OpKind::embedding_backward:
+      return embedding_backward(op);
     case OpKind::dropout:
       return dropout(op, context, micro_batch);
     case OpKind::cross_entropy:
       return cross_entropy(op, micro_batch);
-    case OpKind::embedding_backward:
-      return embedding_backward(op);
-    case OpKind::layer_norm_backward:
-      return k.layer_norm_backward(rows_of(s), op.accumulate, i(0), i(1), i(2), i(3), i(4), i(5), o(0), o(1), o(2));
-    case OpKind::linear_input_grad:
-    case OpKind::linear_weight_grad:
-      return k.matmul(*product_of(op), i(0), i(1), {}, o(0));
-    case OpKind::linear_bias_grad:
-      return k.bias_grad(rows_of(s), op.accumulate, i(0), o(0));
-    case OpKind::attention_backward:
-      return attention_backward(op);
-    case OpKind::rms_norm_backward:
-      return k.rms_norm_backward(rows_of(s), op.accumulate, i(0), i(1), i(2), i(3), i(4), o(0), o(1));
-    case OpKind::swiglu_backward:
-      return k.swiglu_backward(count_of(s), i(0), i(1), i(2), o(0), o(1));
-    case OpKind::gelu_backward:
-      return k.gelu_backward(count_of(s), i(0), i(1), o(0));
     case OpKind::cross_entropy_backward:
-      return k.cross_entropy_backward(rows_of(s), static_cast<float>(context.loss_scale), i(0), i(1), i(2), o(0));
-    case OpKind::load_batch:
-      return load_batch(op, context, micro_batch);
+      return cross_entropy_backward(op, context);
     case OpKind::zero_fill:
       return zero_fill(op);
-    case OpKind::cast:
-      return k.cast(count_of(s), false, i(0), o(0));
     case OpKind::cast_shard:
       return cast_shard(op);
     case OpKind::fetch:
@@ -139,23 +70,25 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
   }
 }
 
-/// Queries, keys and values are one operand or three.
-void Dispatch::attention(const Op& op) {
-  if (op.input_count == 1) return kernels_.attention(attention_of(op), in(op, 0), out(op, 0), out(op, 1));
-  kernels_.attention(attention_of(op), in(op, 0), in(op, 1), in(op, 2), out(op, 0), out(op, 1));
-}
-
-void Dispatch::attention_backward(const Op& op) {
-  const auto i = [&](std::size_t index) { return in(op, index); };
-  if (op.output_count == 1) return kernels_.attention_backward(attention_of(op), i(0), i(1), i(2), i(3), out(op, 0));
-  kernels_.attention_backward(attention_of(op), i(0), i(1), i(2), i(3), i(4), i(5), out(op, 0), out(op, 1), out(op, 2));
+KernelCall Dispatch::call_of(const Op& op) {
+  FORESHARD_EXPECT(std::max<std::size_t>(op.input_count, op.output_count) <= KernelCall::most_operands,
+                   "an op has more operands than any kernel");
+  KernelCall call{.kernels = kernels_, .op = op, .in = {}, .out = {}};
+  for (std::size_t i = 0; i < op.input_count; ++i) call.in[i] = in(op, i);
+  for (std::size_t i = 0; i < op.output_count; ++i) call.out[i] = out(op, i);
+  return call;
 }
 
 /// A position table may have more rows than the sequence is long.
 void Dispatch::embedding_backward(const Op& op) {
-  kernels::Embedding embedding = embedding_of(op.sizes);
+  const Sizes& s = op.sizes;
   const Operand& table = plan_.outputs(op)[1];
-  embedding.positions = table.size_bytes / (op.sizes.cols * size_bytes(table.dtype));
+  const kernels::Embedding embedding{.rows = s.rows,
+                                     .cols = s.cols,
+                                     .vocab = s.inner,
+                                     .seq = s.seq,
+                                     .positions = table.size_bytes / (s.cols * size_bytes(table.dtype)),
+                                     .shifted = op.scalar != 0};
   kernels_.embedding_backward(embedding, op.accumulate, in(op, 0), in(op, 1), out(op, 0), out(op, 1));
 }
 
@@ -214,6 +147,11 @@ void Dispatch::cross_entropy(const Op& op, int micro_batch) {
   kernels_.cross_entropy(rows_of(op.sizes), in(op, 0), in(op, 1), loss, out(op, 1));
   if (loss_fault_.micro_batch >= 0 || std::isfinite(*static_cast<const double*>(loss.data))) return;
   loss_fault_ = {micro_batch, first_row_not_finite(op)};
+}
+
+void Dispatch::cross_entropy_backward(const Op& op, const exec::StepContext& context) {
+  kernels_.cross_entropy_backward(rows_of(op.sizes), static_cast<float>(context.loss_scale), in(op, 0), in(op, 1),
+                                  in(op, 2), out(op, 0));
 }
 
 std::int64_t Dispatch::first_row_not_finite(const Op& op) {

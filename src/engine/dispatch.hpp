@@ -1,5 +1,6 @@
 #pragma once
 #include "engine/arena.hpp"
+#include "engine/kernel_calls.hpp"
 #include "engine/loss_fault.hpp"
 #include "engine/step_sums.hpp"
 #include "exec/step_context.hpp"
@@ -25,8 +26,7 @@ class Dispatch {
  private:
   kernels::Const in(const plan::Op& op, std::size_t index);
   kernels::Mut out(const plan::Op& op, std::size_t index);
-  void attention(const plan::Op& op);
-  void attention_backward(const plan::Op& op);
+  KernelCall call_of(const plan::Op& op);
   void embedding_backward(const plan::Op& op);
   void dropout(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void load_batch(const plan::Op& op, const exec::StepContext& context, int micro_batch);
@@ -39,6 +39,7 @@ class Dispatch {
   void update_piece(const plan::Op& op, const kernels::Update& update, std::int64_t first);
   StepSums sums(const plan::Op& op, const exec::StepContext& context);
   void cross_entropy(const plan::Op& op, int micro_batch);
+  void cross_entropy_backward(const plan::Op& op, const exec::StepContext& context);
   std::int64_t first_row_not_finite(const plan::Op& op);
 
   const plan::Plan& plan_;

@@ -109,6 +109,7 @@ T5Config read_t5(HfConfigFile& file) {
   c.ffn_width = file.size(hf::t5.ffn_width);
   c.head_width = file.size({"d_kv", hf::head_width, 64});
   c.buckets = file.size({"relative_attention_num_buckets", Names<1>{"relative_attention_num_buckets"}, 32});
+  c.max_distance = file.size({"relative_attention_max_distance", Names<1>{"relative_attention_max_distance"}, 128});
   c.feed_forward = read_t5_feed_forward(file);
   c.decoder_layers = file.size({"num_decoder_layers", Names<1>{"num_decoder_layers"}}, c.layers, "as the encoder, ");
   expect_encoder_and_decoder(file);

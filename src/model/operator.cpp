@@ -1,7 +1,9 @@
 #include "model/operator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <span>
 
 namespace foreshard::model {
 namespace {
@@ -24,7 +26,7 @@ constexpr std::string_view names[] = {
     // of T5, ViT and profiles
     "full_attention", "relative_bias", "relu", "geglu", "load_images", "image_tokens", "first_token", "opaque",
     "full_attention_backward", "relative_bias_backward", "relu_backward", "geglu_backward", "image_tokens_backward",
-    "opaque_backward", "first_token_backward"};
+    "opaque_backward", "first_token_backward", "scale"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -43,6 +45,84 @@ double full_attention(const Sizes& s) {
          static_cast<double>(s.rows);
 }
 
+using Flops = double (*)(const Sizes&);
+
+/// So many for each element of the result, or of a shard.
+template <int count>
+double per_element(const Sizes& s) {
+  return count * elements(s);
+}
+template <int count>
+double per_row(const Sizes& s) {
+  return count * static_cast<double>(s.rows);
+}
+
+/// Of an opaque operator, and of its backward: what its profile says of a sample.
+double profiled(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.inner); }
+double profiled_backward(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.seq); }
+
+/// Recomputed scores, dP, dV, dQ, dK in place of two products.
+template <Flops forward>
+double attention_backward(const Sizes& s) {
+  return 2.5 * forward(s);
+}
+
+struct Count {
+  OpKind kind;
+  Flops flops;
+};
+
+constexpr Count products[] = {{OpKind::linear, matrix_product},
+                              {OpKind::linear_input_grad, matrix_product},
+                              {OpKind::linear_weight_grad, matrix_product},
+                              {OpKind::opaque, profiled},
+                              {OpKind::opaque_backward, profiled_backward},
+                              {OpKind::attention, causal_attention},
+                              {OpKind::attention_backward, attention_backward<causal_attention>},
+                              {OpKind::full_attention, full_attention},
+                              {OpKind::full_attention_backward, attention_backward<full_attention>}};
+
+constexpr Count norms[] = {
+    {OpKind::layer_norm, per_element<8>},           {OpKind::add_layer_norm, per_element<9>},
+    {OpKind::layer_norm_backward, per_element<14>}, {OpKind::rms_norm, per_element<4>},
+    {OpKind::add_rms_norm, per_element<5>},         {OpKind::rms_norm_backward, per_element<10>}};
+
+constexpr Count element_by_element[] = {{OpKind::rotary, per_element<3>},
+                                        {OpKind::rotary_backward, per_element<3>},
+                                        {OpKind::swiglu, per_element<6>},
+                                        {OpKind::swiglu_backward, per_element<12>},
+                                        {OpKind::geglu, per_element<11>},
+                                        {OpKind::geglu_backward, per_element<18>},
+                                        {OpKind::gelu, per_element<10>},
+                                        {OpKind::gelu_exact, per_element<10>},
+                                        {OpKind::gelu_backward, per_element<16>},
+                                        {OpKind::gelu_exact_backward, per_element<16>},
+                                        {OpKind::relu, per_element<1>},
+                                        {OpKind::relu_backward, per_element<1>},
+                                        {OpKind::add, per_element<1>},
+                                        {OpKind::scale, per_element<1>},
+                                        {OpKind::dropout, per_element<1>}};
+
+constexpr Count tokens_and_losses[] = {
+    {OpKind::cross_entropy, per_element<3>},          {OpKind::cross_entropy_backward, per_element<3>},
+    {OpKind::image_tokens, per_element<1>},           {OpKind::image_tokens_backward, per_element<1>},
+    {OpKind::relative_bias_backward, per_element<1>}, {OpKind::embedding, per_element<1>},
+    {OpKind::embedding_backward, per_element<2>},     {OpKind::linear_bias_grad, per_element<1>}};
+
+constexpr Count of_shards[] = {{OpKind::grad_norm, per_row<2>},    {OpKind::adamw, per_row<14>},
+                               {OpKind::adam, per_row<14>},        {OpKind::sgd, per_row<5>},
+                               {OpKind::sgd_momentum, per_row<7>}, {OpKind::lion, per_row<11>}};
+
+/// By kind; none where nothing is computed.
+constexpr auto counts = [] {
+  std::array<Flops, static_cast<std::size_t>(OpKind::count_)> all{};
+  for (const std::span<const Count> family :
+       {std::span<const Count>(products), std::span<const Count>(norms), std::span<const Count>(element_by_element),
+        std::span<const Count>(tokens_and_losses), std::span<const Count>(of_shards)})
+    for (const Count& count : family) all[static_cast<std::size_t>(count.kind)] = count.flops;
+  return all;
+}();
+
 }  // namespace
 
 std::string_view name_of(OpKind kind) { return names[static_cast<std::size_t>(kind)]; }
@@ -59,83 +139,9 @@ int moment_count(OpKind update) {
   return update == OpKind::sgd_momentum || update == OpKind::lion ? 1 : 0;
 }
 
-double flops(OpKind kind, const Sizes& s) {
-  switch (kind) {
-    case OpKind::linear:
-    case OpKind::linear_input_grad:
-    case OpKind::linear_weight_grad:
-      return matrix_product(s);
-    case OpKind::attention:
-      return causal_attention(s);
-    case OpKind::attention_backward:
-      return 2.5 * causal_attention(s);  // recomputed scores, dP, dV, dQ, dK
-    case OpKind::opaque:
-      return static_cast<double>(s.rows) * static_cast<double>(s.inner);
-    case OpKind::opaque_backward:
-      return static_cast<double>(s.rows) * static_cast<double>(s.seq);
-    case OpKind::full_attention:
-      return full_attention(s);
-    case OpKind::full_attention_backward:
-      return 2.5 * full_attention(s);
-    case OpKind::layer_norm:
-      return 8 * elements(s);
-    case OpKind::add_layer_norm:
-      return 9 * elements(s);
-    case OpKind::layer_norm_backward:
-      return 14 * elements(s);
-    case OpKind::rms_norm:
-      return 4 * elements(s);
-    case OpKind::add_rms_norm:
-      return 5 * elements(s);
-    case OpKind::rms_norm_backward:
-      return 10 * elements(s);
-    case OpKind::rotary:
-    case OpKind::rotary_backward:
-      return 3 * elements(s);
-    case OpKind::swiglu:
-      return 6 * elements(s);
-    case OpKind::swiglu_backward:
-      return 12 * elements(s);
-    case OpKind::geglu:
-      return 11 * elements(s);
-    case OpKind::geglu_backward:
-      return 18 * elements(s);
-    case OpKind::gelu:
-    case OpKind::gelu_exact:
-      return 10 * elements(s);
-    case OpKind::gelu_backward:
-    case OpKind::gelu_exact_backward:
-      return 16 * elements(s);
-    case OpKind::cross_entropy:
-      return 3 * elements(s);
-    case OpKind::cross_entropy_backward:
-      return 3 * elements(s);
-    case OpKind::relu:
-    case OpKind::relu_backward:
-    case OpKind::image_tokens:
-    case OpKind::image_tokens_backward:
-    case OpKind::relative_bias_backward:
-    case OpKind::embedding:
-    case OpKind::add:
-    case OpKind::dropout:
-    case OpKind::linear_bias_grad:
-      return elements(s);
-    case OpKind::embedding_backward:
-      return 2 * elements(s);
-    case OpKind::grad_norm:
-      return 2 * static_cast<double>(s.rows);
-    case OpKind::adamw:
-    case OpKind::adam:
-      return 14 * static_cast<double>(s.rows);
-    case OpKind::sgd:
-      return 5 * static_cast<double>(s.rows);
-    case OpKind::sgd_momentum:
-      return 7 * static_cast<double>(s.rows);
-    case OpKind::lion:
-      return 11 * static_cast<double>(s.rows);
-    default:
-      return 0;
-  }
+double flops(OpKind kind, const Sizes& sizes) {
+  const Flops counted = counts[static_cast<std::size_t>(kind)];
+  return counted ? counted(sizes) : 0;
 }
 
 }  // namespace foreshard::model

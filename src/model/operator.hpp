@@ -9,6 +9,7 @@ namespace foreshard::model {
 enum class OpKind : std::uint8_t {
   // Forward. Sizes; inputs -> outputs.
   embedding,      ///< rows tokens, cols width, inner vocabulary, seq; tokens, token table, position table? -> x
+                  ///< (scalar = 1: of targets, each row that of the target before; 0 where that is ignored or none)
   layer_norm,     ///< rows, cols; x, gain, bias? -> y, mean, rstd
   linear,         ///< rows tokens, cols out features, inner in features; x, weight [cols, inner], bias? -> y
   attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp
@@ -68,9 +69,10 @@ enum class OpKind : std::uint8_t {
   gelu_exact_backward,  ///< rows, cols; dy, x -> dx
   // Of T5, ViT and profiles. Forward.
   full_attention,  ///< as attention of q, k, v apart and a bias?, but of every query with all keys, of which a sequence
-                   ///< has rows (scalar = what scores are multiplied by)
-  relative_bias,   ///< rows distances of key and query, cols heads, inner buckets; table [inner, cols] -> bias [cols,
-                   ///< rows]
+                   ///< has rows (scalar = 1: scores are scaled, 0: they are not)
+  relative_bias,   ///< rows distances of key and query, cols heads, inner buckets, seq the distance from which on all
+                   ///< are alike; table [inner, cols] -> bias [cols, rows] (scalar = 1: keys on either side of the
+                   ///< query have buckets)
   relu,            ///< rows, cols; x -> y
   geglu,           ///< rows, cols; gate, up -> gelu(gate)·up (tanh form)
   load_images,     ///< rows patches, cols values of one; -> x
@@ -87,6 +89,7 @@ enum class OpKind : std::uint8_t {
   image_tokens_backward,    ///< as image_tokens; dx -> d patches, d class token, d position table
   opaque_backward,          ///< as opaque; dy, parameters?, what is kept? -> dx?, d parameters?
   first_token_backward,     ///< as first_token; dy -> dx, nothing for other tokens
+  scale,                    ///< rows, cols; x -> x/√cols, also in backward
   count_
 };
 

@@ -10,7 +10,7 @@
 namespace foreshard::model {
 namespace {
 
-/// Deviations as in Hugging Face's initialisation, where queries carry the scale of the scores.
+/// Deviations as in Hugging Face's initialisation.
 double stddev_of(std::int64_t in) { return 1 / std::sqrt(static_cast<double>(in)); }
 
 class T5Builder : GraphBuilder {
@@ -20,16 +20,17 @@ class T5Builder : GraphBuilder {
 
   Graph build() {
     table_ = parameter("shared.weight", {c_.vocab_size, c_.width}, {.stddev = 1});
-    const TensorId encoded = stack("encoder", tokens(), c_.layers, TensorId::none());
-    const TensorId decoded = stack("decoder", targets(), c_.layers_of_decoder(), encoded);
-    loss(decoded, head_weight(), c_.width, c_.vocab_size);
+    const TensorId encoded = stack("encoder", c_.layers, TensorId::none());
+    const TensorId decoded = stack("decoder", c_.layers_of_decoder(), encoded);
+    loss(c_.tied_head ? elementwise("lm_head", OpKind::scale, c_.width, {decoded}) : decoded, head_weight(), c_.width,
+         c_.vocab_size);
     return take();
   }
 
  private:
   /// Blocks between the token table and a norm; a decoder's attend to what was encoded.
-  TensorId stack(const std::string& name, TensorId ids, std::int64_t layers, TensorId encoded) {
-    TensorId x = embed(name + ".embed_tokens", ids);
+  TensorId stack(const std::string& name, std::int64_t layers, TensorId encoded) {
+    TensorId x = embed(name + ".embed_tokens", encoded.valid());
     bias_ = TensorId::none();
     for (std::int64_t layer = 0; layer < layers; ++layer)
       x = block(fmt::format("{}.block.{}.layer.", name, layer), x, encoded);
@@ -37,17 +38,17 @@ class T5Builder : GraphBuilder {
     return norm(name + ".final_layer_norm", x);
   }
 
-  TensorId embed(const std::string& path, TensorId ids) {
+  TensorId embed(const std::string& path, bool decodes) {
     const TensorId x = activation(rows() * c_.width);
     op(path, OpKind::embedding, {.rows = rows(), .cols = c_.width, .inner = c_.vocab_size, .seq = shape().seq},
-       {ids, table_, TensorId::none()}, {x});
+       {decodes ? targets() : tokens(), table_, TensorId::none()}, {x}, decodes ? 1 : 0);
     return x;
   }
 
   TensorId block(const std::string& layer, TensorId x, TensorId encoded) {
     begin_unit(fmt::format("u{}", blocks_++));
     const bool decodes = encoded.valid();
-    if (!bias_.valid()) bias_ = relative_bias(layer + "0.SelfAttention");
+    if (!bias_.valid()) bias_ = relative_bias(layer + "0.SelfAttention", !decodes);
     const OpKind kind = decodes ? OpKind::attention : OpKind::full_attention;
     x = attend(layer + "0", ".SelfAttention", kind, x, TensorId::none());
     if (decodes) x = attend(layer + "1", ".EncDecAttention", OpKind::full_attention, x, encoded);
@@ -55,13 +56,14 @@ class T5Builder : GraphBuilder {
   }
 
   /// One value for each distance and head, which all blocks of a stack use.
-  TensorId relative_bias(const std::string& path) {
+  TensorId relative_bias(const std::string& path, bool both_ways) {
     const TensorId table =
         parameter(path + ".relative_attention_bias.weight", {c_.buckets, c_.heads}, {.stddev = stddev_of(c_.width)});
     const std::int64_t distances = 2 * shape().seq - 1;
     const TensorId bias = activation(c_.heads * distances);
     op(path + ".relative_attention_bias", OpKind::relative_bias,
-       {.rows = distances, .cols = c_.heads, .inner = c_.buckets}, {table}, {bias});
+       {.rows = distances, .cols = c_.heads, .inner = c_.buckets, .seq = c_.max_distance}, {table}, {bias},
+       both_ways ? 1 : 0);
     return bias;
   }
 
@@ -69,7 +71,7 @@ class T5Builder : GraphBuilder {
   TensorId attend(const std::string& path, const std::string& name, OpKind kind, TensorId x, TensorId other) {
     const TensorId normed = norm(path + ".layer_norm", x), memory = other.valid() ? other : normed;
     const std::string module = path + name;
-    const TensorId q = project(module + ".q", normed, c_.width, inner_);
+    const TensorId q = linear(module + ".q", normed, c_.width, inner_, false, stddev_of(c_.width * c_.head_width));
     const TensorId k = project(module + ".k", memory, c_.width, inner_);
     const TensorId v = project(module + ".v", memory, c_.width, inner_);
     std::vector<TensorId> operands{q, k, v};

@@ -19,14 +19,15 @@ struct T5Config {
   std::int64_t max_seq_len = 512;   ///< assumed where no length is asked for; longer ones are possible
   std::int64_t head_width = 64;     ///< heads × head_width need not be `width`
   std::int64_t ffn_width = 2048;
-  std::int64_t buckets = 32;  ///< of relative positions
-  bool tied_head = true;
+  std::int64_t buckets = 32;        ///< of relative positions
+  std::int64_t max_distance = 128;  ///< from which on all are in one bucket
+  bool tied_head = true;            ///< then what it reads is scaled by 1/√width, as in the first version
   FeedForward feed_forward = FeedForward::relu;
   double norm_epsilon = 1e-6;
   std::int64_t layers_of_decoder() const { return decoder_layers > 0 ? decoder_layers : layers; }
 };
 
-/// Names that `t5_preset` knows: t5-small to t5-11b.
+/// Names that `t5_preset` knows: t5-small to t5-11b, and byte-t5-small, whose tokens are bytes.
 std::vector<std::string_view> t5_presets();
 T5Config t5_preset(std::string_view name);
 
@@ -34,7 +35,8 @@ T5Config t5_preset(std::string_view name);
 std::vector<std::string> problems(const T5Config& config, const BatchShape& shape);
 
 /// The forward graph: unit 0 (root) holds the table, final norms and head, then come the encoder's blocks and the
-/// decoder's. The decoder reads the targets, of which it sees those before. Names are those of Hugging Face.
+/// decoder's. The encoder reads the tokens; the decoder the targets, each row that of the target before, or token 0
+/// where its sequence begins or that one is ignored. Names are those of Hugging Face.
 Graph build_t5(const T5Config& config, const BatchShape& shape, DType dtype = DType::f32);
 
 }  // namespace foreshard::model

@@ -11,7 +11,15 @@ namespace foreshard::model {
 namespace {
 
 /// Sizes as in the configurations published with the weights (Raffel et al. 2019, table 14, and T5 1.1).
-constexpr std::array<Preset<T5Config>, 7> presets = {{
+constexpr std::array<Preset<T5Config>, 8> presets = {{
+    {"byte-t5-small",
+     {.layers = 4,
+      .width = 192,
+      .heads = 6,
+      .vocab_size = 256,
+      .max_seq_len = 128,
+      .head_width = 32,
+      .ffn_width = 768}},
     {"t5-small", {}},
     {"t5-base", {.layers = 12, .width = 768, .heads = 12, .ffn_width = 3072}},
     {"t5-large", {.layers = 24, .width = 1024, .heads = 16, .ffn_width = 4096}},
@@ -48,6 +56,10 @@ std::vector<std::string> problems(const T5Config& c, const BatchShape& shape) {
   check_positive("model.ffn_width", c.ffn_width, found);
   check_positive("head_width", c.head_width, found);
   check_positive("buckets", c.buckets, found);
+  if (c.buckets > 0 && (c.buckets < 4 || c.max_distance <= c.buckets / 2))
+    found.push_back(
+        fmt::format("{} buckets of relative positions up to {}: expected at least 4, and positions beyond {}",
+                    c.buckets, c.max_distance, c.buckets / 2));
   const double attention = static_cast<double>(c.heads) * static_cast<double>(c.head_width);
   check_elements(extents, 2 * (4 * static_cast<double>(c.ffn_width) + 8 * attention), shape, found);
   return found;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "base/error.hpp"
 #include "model/graph_builder.hpp"
@@ -74,9 +73,8 @@ class VitBuilder : GraphBuilder {
                       .batch = shape().batch,
                       .seq = c_.tokens(),
                       .heads = c_.heads};
-    const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(head)));
-    return linear(path + ".o_proj", attention(path, OpKind::full_attention, sizes, {q, k, v}, scale), c_.width,
-                  c_.width, true, stddev);
+    return linear(path + ".o_proj", attention(path, OpKind::full_attention, sizes, {q, k, v}, 1), c_.width, c_.width,
+                  true, stddev);
   }
 
   TensorId feed_forward(const std::string& path, TensorId x) {

@@ -78,9 +78,9 @@ class Differentiator {
       case OpKind::opaque:
         return opaque(op);
       case OpKind::dropout:
-        return contribute(op.inputs[0], emit(op, OpKind::dropout, {of(op.outputs[0])}, like(op.inputs[0])), op);
+      case OpKind::scale:
       case OpKind::cast:
-        return contribute(op.inputs[0], emit(op, OpKind::cast, {of(op.outputs[0])}, like(op.inputs[0])), op);
+        return contribute(op.inputs[0], emit(op, op.kind, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::add:
         for (const TensorId input : op.inputs)
           if (needs(input)) contribute(input, of(op.outputs[0]), op);

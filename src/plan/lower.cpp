@@ -47,12 +47,14 @@ std::vector<std::size_t> replaceable_inputs(OpKind kind) {
     case OpKind::add:
       return {1, 0};
     case OpKind::dropout:
+    case OpKind::scale:
     case OpKind::gelu_backward:
     case OpKind::gelu_exact_backward:
     case OpKind::relu_backward:
     case OpKind::rotary:
     case OpKind::rotary_backward:
     case OpKind::swiglu_backward:
+    case OpKind::geglu_backward:
     case OpKind::cross_entropy_backward:
       return {0};
     case OpKind::layer_norm_backward:

@@ -18,13 +18,12 @@ std::int64_t rows_of_step(const StreamOptions& options) { return options.world_s
 
 std::int64_t divided_up(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
 
-void check_length(const DataShard& shard, std::int64_t needed) {
+void check_length(const DataShard& shard, std::int64_t needed, std::string_view formula) {
   if (shard.size() >= needed) return;
-  throw InputError(
-      ExitCode::bad_input,
-      fmt::format("{}: too short: one sequence needs train.seq_len + 1 = {} tokens, there are {}; use more text or a "
-                  "shorter sequence",
-                  shard.path().string(), count_text(needed), count_text(shard.size())));
+  throw InputError(ExitCode::bad_input,
+                   fmt::format("{}: too short: one sequence needs {} = {} tokens, there are {}; use more text or a "
+                               "shorter sequence",
+                               shard.path().string(), formula, count_text(needed), count_text(shard.size())));
 }
 
 void resize(Batch& batch, std::int64_t rows, std::int64_t seq_len) {
@@ -46,17 +45,23 @@ void fill_row(Batch& batch, std::int64_t row, std::int64_t seq_len, std::int64_t
 }  // namespace
 
 WindowList::WindowList(const std::vector<std::filesystem::path>& paths, const StreamOptions& options, bool keep_short)
-    : first_window_{0}, seq_len_(options.seq_len) {
+    : first_window_{0}, seq_len_(options.seq_len), continues_(options.continues) {
   FORESHARD_EXPECT(seq_len_ > 0 && options.local_batch > 0 && options.micro_batches > 0, "empty batches");
   for (const auto& path : paths) {
     const DataShard& shard = shards_.emplace_back(path);
-    check_length(shard, keep_short ? 2 : seq_len_ + 1);
+    check_length(shard, keep_short ? target_of_first() + 1 : tokens_of(1),
+                 continues_ ? "2 * train.seq_len" : "train.seq_len + 1");
     const std::size_t place = shards_.size() - 1;
     if (static_cast<int>(place % static_cast<std::size_t>(options.world_size)) == options.rank)
       content_hash_ += Hash().add(place).add(shard.check_tokens(options.vocab_size).hash).value();
-    const std::int64_t targets = shard.size() - 1;
-    first_window_.push_back(size() + (keep_short ? divided_up(targets, seq_len_) : targets / seq_len_));
+    first_window_.push_back(size() + windows_of(shard, keep_short));
   }
+}
+
+/// A window needs all of its targets, or at least one.
+std::int64_t WindowList::windows_of(const DataShard& shard, bool keep_short) const {
+  const std::int64_t needed = target_of_first() + (keep_short ? 1 : seq_len_);
+  return shard.size() < needed ? 0 : (shard.size() - needed) / stride() + 1;
 }
 
 std::int64_t WindowList::tokens() const {
@@ -69,12 +74,13 @@ void WindowList::read(std::int64_t index, std::int64_t row, Batch& batch) const 
   FORESHARD_EXPECT(index >= 0 && index < size(), "no such window");
   const auto next = std::ranges::upper_bound(first_window_, index);
   const DataShard& shard = shards_[static_cast<std::size_t>(next - first_window_.begin() - 1)];
-  const std::int64_t first = (index - *std::prev(next)) * seq_len_;
-  const std::int64_t length = std::min(seq_len_, shard.size() - 1 - first);
+  const std::int64_t first = (index - *std::prev(next)) * stride(), target = first + target_of_first();
+  const std::int64_t length = std::min(seq_len_, shard.size() - target);
   const auto count = static_cast<std::size_t>(length);
-  shard.read(first, row_of(batch.tokens, row, seq_len_).first(count));
-  shard.read(first + 1, row_of(batch.targets, row, seq_len_).first(count));
+  const auto read = continues_ ? static_cast<std::size_t>(seq_len_) : count;
   fill_row(batch, row, seq_len_, length);
+  shard.read(first, row_of(batch.tokens, row, seq_len_).first(read));
+  shard.read(target, row_of(batch.targets, row, seq_len_).first(count));
 }
 
 TokenStream::TokenStream(const std::vector<std::filesystem::path>& paths, const StreamOptions& options)
@@ -86,7 +92,7 @@ TokenStream::TokenStream(const std::vector<std::filesystem::path>& paths, const 
                                "are {} ({} whole sequences); "
                                "use more text, a smaller batch or a shorter sequence",
                                paths.front().string(), paths.size() > 1 ? " and others" : "", count_text(rows),
-                               count_text(options_.seq_len), count_text(rows * options_.seq_len + 1),
+                               count_text(options_.seq_len), count_text(windows_.tokens_of(rows)),
                                count_text(windows_.tokens()), count_text(windows_.size())));
 }
 

@@ -7,7 +7,7 @@
 
 namespace foreshard::train {
 
-/// Rows of `seq_len` tokens and, for each, the token that follows; row after row. Target −1 is to be ignored.
+/// Rows of `seq_len` tokens and as many targets; row after row. Target −1 is to be ignored.
 struct Batch {
   std::vector<std::int32_t> tokens, targets;
 };
@@ -15,6 +15,7 @@ struct Batch {
 /// How a stream is cut and dealt.
 struct StreamOptions {
   std::int64_t vocab_size = 0, seq_len = 0;
+  bool continues = false;        ///< a row's targets are the seq_len tokens behind it: its continuation
   std::int64_t local_batch = 1;  ///< rows of one micro-batch on one rank
   int micro_batches = 1;
   int rank = 0, world_size = 1;
@@ -22,9 +23,10 @@ struct StreamOptions {
   std::uint64_t seed = 0;  ///< of the shuffle
 };
 
-/// Several shards as one list of windows, each of `seq_len` tokens and the one after: window w of a shard is its tokens
-/// [w·T, w·T + T], as in llm.c. No window crosses from one shard to the next, so each shard's last few tokens are not
-/// used.
+/// Several shards as one list of windows. No window crosses from one shard to the next, so each shard's last few tokens
+/// are not used. For decoders, window w of a shard is its tokens [w·T, w·T + T], T = seq_len, as in llm.c: the target
+/// of each token is the next. For encoders with decoders (`continues`), it is [2·w·T, 2·w·T + 2·T): the first half is
+/// read, the second half is the target.
 class WindowList {
  public:
   /// Opens the shards and checks the tokens of every world_size-th of them (together the ranks check each once). Throws
@@ -37,13 +39,20 @@ class WindowList {
   /// Of the shards that this rank has checked, by their places in the list. The sum over the ranks is a hash of all
   /// tokens, whatever the number of ranks.
   std::uint64_t content_hash() const { return content_hash_; }
+  /// Tokens that so many windows of one shard are made of.
+  std::int64_t tokens_of(std::int64_t windows) const { return (windows - 1) * stride() + seq_len_ + target_of_first(); }
   /// Row `row` of the batch becomes window `index`; tokens beyond a short window are 0, their targets −1.
   void read(std::int64_t index, std::int64_t row, Batch& batch) const;
 
  private:
+  std::int64_t target_of_first() const { return continues_ ? seq_len_ : 1; }
+  std::int64_t stride() const { return continues_ ? 2 * seq_len_ : seq_len_; }
+  std::int64_t windows_of(const DataShard& shard, bool keep_short) const;
+
   std::vector<DataShard> shards_;
   std::vector<std::int64_t> first_window_;  ///< by shard, and the total
   std::int64_t seq_len_;
+  bool continues_;
   std::uint64_t content_hash_ = 0;
 };
 
@@ -77,9 +86,9 @@ class TokenStream {
   WindowList windows_;
 };
 
-/// Validation rows, in order, once: batch i (from 0) is rows [i·P·b, (i+1)·P·b), rank r's the r-th b of them. Every
-/// token that has a token before it in its shard is a target exactly once; what is missing at the end is padded with
-/// target −1.
+/// Validation rows, in order, once: batch i (from 0) is rows [i·P·b, (i+1)·P·b), rank r's the r-th b of them. For
+/// decoders, every token that has a token before it in its shard is a target exactly once; what is missing at the end
+/// is padded with target −1.
 class ValidationStream {
  public:
   /// As WindowList. `micro_batches`, `shuffle` and `seed` are not used.

@@ -15,6 +15,7 @@
 #include "plan/print.hpp"
 #include "plan/query.hpp"
 #include "train/agreement.hpp"
+#include "train/data_streams.hpp"
 #include "train/hosts.hpp"
 #include "train/nonfinite.hpp"
 #include "train/replica_check.hpp"
@@ -48,9 +49,10 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
       stop_(communicator, stop_requested) {
   expect_same_config(communicator_, config_);
   together(communicator_, [&] {
-    data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), stream_options());
+    const StreamOptions options = stream_options(plan_settings_, settings_, communicator_);
+    data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), options);
     if (!settings_.validation_path.empty())
-      validation_ = std::make_unique<ValidationStream>(shard_paths(settings_.validation_path), stream_options());
+      validation_ = std::make_unique<ValidationStream>(shard_paths(settings_.validation_path), options);
   });
   base_rss_bytes_ = resident_bytes();
   rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, settings_.optimizer,
@@ -79,17 +81,6 @@ void Trainer::set_kernel_choices() {
   kernel_choices_ = resumed ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), rank_->engine());
   rank_->engine().use_kernels(kernel_choices_, rank_->plan());
   checkpoints_->set_choices(kernel_choices_);
-}
-
-StreamOptions Trainer::stream_options() const {
-  return {.vocab_size = model::dimensions(plan_settings_.model).vocab_size,
-          .seq_len = plan_settings_.batch.seq,
-          .local_batch = plan_settings_.batch.batch,
-          .micro_batches = plan_settings_.schedule.micro_batches,
-          .rank = communicator_.rank(),
-          .world_size = communicator_.size(),
-          .shuffle = settings_.shuffle,
-          .seed = settings_.seed};
 }
 
 engine::CpuOptions Trainer::cpu_options(std::function<void(std::exception_ptr)> on_failure) {

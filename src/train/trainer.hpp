@@ -44,7 +44,6 @@ class Trainer {
   void set_kernel_choices();
   void test_machine();
   const engine::Arena& device_arena() const;
-  StreamOptions stream_options() const;
   engine::CpuOptions cpu_options(std::function<void(std::exception_ptr)> on_failure);
   engine::MakeEngine engine_maker(std::function<void(std::exception_ptr)> on_failure);
   void watch(std::function<void(std::exception_ptr)> on_failure);

@@ -70,6 +70,37 @@ TEST_F(TokenStreamTest, TargetsAreTheNextTokens) {
   EXPECT_THAT(batch.targets, ElementsAre(9, 10, 11, 12, 13, 14, 15, 16));
 }
 
+TEST_F(TokenStreamTest, AContinuationIsWhatFollowsTheRow) {
+  make_shards({8, 21});
+  StreamOptions all = options(1, 1, 3, 4);
+  all.continues = true;
+  Batch batch;
+  const TokenStream stream(paths_, all);
+  EXPECT_EQ(stream.windows(), 1 + 2);
+  stream.read(1, batch);
+  EXPECT_THAT(batch.tokens, ElementsAre(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19));
+  EXPECT_THAT(batch.targets, ElementsAre(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23));
+}
+
+TEST_F(TokenStreamTest, AContinuationMayBeShortInValidation) {
+  make_shards({8, 22, 4 + 1});
+  StreamOptions all = options(1, 1, 5, 4);
+  all.continues = true;
+  Batch batch;
+  const ValidationStream stream(paths_, all);
+  EXPECT_EQ(stream.batches(), 1);
+  stream.read(0, batch);
+  EXPECT_THAT(std::span(batch.tokens).subspan(12, 8), ElementsAre(24, 25, 26, 27, 30, 31, 32, 33));
+  EXPECT_THAT(std::span(batch.targets).subspan(12, 8), ElementsAre(28, 29, -1, -1, 34, -1, -1, -1));
+}
+
+TEST_F(TokenStreamTest, AContinuationNeedsTwiceTheTokens) {
+  make_shards({7});
+  StreamOptions all = options(1, 1, 1, 4);
+  all.continues = true;
+  EXPECT_THAT(problem_of(all), HasSubstr("2 * train.seq_len = 8 tokens, there are 7"));
+}
+
 TEST_F(TokenStreamTest, RankReadsAtItsOffsetInsideTheGlobalBatch) {
   make_shards({100});
   StreamOptions second = options(2, 1, 2, 4);
