@@ -11,8 +11,8 @@ build=(g++ cmake ninja-build ccache git ca-certificates)
 mpi=(libopenmpi-dev openmpi-bin)
 libraries=(libhdf5-openmpi-dev hdf5-tools libboost-program-options-dev libdnnl-dev nlohmann-json3-dev libfmt-dev libcsv-dev)
 tests=(libgtest-dev libgmock-dev libbenchmark-dev clang-format)
-# Wanted, not needed: analysing traces in Python, two nodes on one machine. Their tests are skipped without them.
-wanted_packages=(python3-h5py python3-numpy python3-pandas python3-matplotlib python3-jinja2 python3-pytest iproute2)
+# Wanted, not needed: analysing traces in Python, two nodes or a Slurm cluster on one machine. Their tests are skipped without them.
+wanted_packages=(python3-h5py python3-numpy python3-pandas python3-matplotlib python3-jinja2 python3-pytest iproute2 munge slurmctld slurmd slurm-client shellcheck)
 
 say() { echo "install-dependencies: $*"; }
 
