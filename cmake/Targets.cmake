@@ -50,6 +50,7 @@ function(foreshard_app name)
   add_executable(foreshard-${name} ${name}.cpp)
   foreshard_compile(foreshard-${name})
   target_link_libraries(foreshard-${name} PRIVATE ${ARGN})
+  install(TARGETS foreshard-${name})
 endfunction()
 
 # foreshard_hosts_cuda(program): it can load the CUDA engine, which finds in it what it has of the rest of Foreshard.
