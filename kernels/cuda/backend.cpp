@@ -1,10 +1,20 @@
 #include "kernels/cuda/backend.hpp"
 
+#include <string>
+
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/matmul.hpp"
 
 namespace foreshard::kernels::cuda {
 namespace {
+
+[[noreturn]] void missing(const char* kernel) {
+  throw ContractError(std::string("there is no ") + kernel + " on CUDA devices");
+}
+
+void expect_plain(const Attention& o, const Const& bias) {
+  if (!o.causal || !o.scaled || bias.data) missing("attention that is not causal, not scaled or has a bias");
+}
 
 class Cuda final : public Kernels {
  public:
@@ -58,13 +68,30 @@ class Cuda final : public Kernels {
   void dropout(const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, nullptr, o, x, y); }
   void dropout(const Step* step, const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, step, o, x, y); }
 
-  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
+  void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
+    expect_plain(o, bias);
     cuda::attention(queue_, o, q, k, v, y, log_sum_exp);
   }
-  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                          Mut dk, Mut dv) override {
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                          Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut /*dbias*/) override {
+    expect_plain(o, bias);
     cuda::attention_backward(queue_, o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
   }
+
+  // Of T5 and ViT, which do not train on CUDA devices yet.
+  void geglu(std::int64_t, Const, Const, Mut) override { missing("geglu"); }
+  void geglu_backward(std::int64_t, Const, Const, Const, Mut, Mut) override { missing("geglu_backward"); }
+  void relu(std::int64_t, Const, Mut) override { missing("relu"); }
+  void relu_backward(std::int64_t, Const, Const, Mut) override { missing("relu_backward"); }
+  void scale(std::int64_t, double, Const, Mut) override { missing("scale"); }
+  void relative_bias(const RelativeBias&, Const, Mut) override { missing("relative_bias"); }
+  void relative_bias_backward(const RelativeBias&, bool, Const, Mut) override { missing("relative_bias_backward"); }
+  void image_tokens(const ImageTokens&, Const, Const, Const, Mut) override { missing("image_tokens"); }
+  void image_tokens_backward(const ImageTokens&, bool, Const, Mut, Mut, Mut) override {
+    missing("image_tokens_backward");
+  }
+  void first_token(const ImageTokens&, Const, Mut) override { missing("first_token"); }
+  void first_token_backward(const ImageTokens&, Const, Mut) override { missing("first_token_backward"); }
 
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     cuda::embedding(queue_, o, tokens, token_table, position_table, x);

@@ -89,6 +89,9 @@ class Communicator {
 
   virtual Counters counters() const = 0;
 
+  /// Throws LibraryError, naming `call`, if a rank of this node has ended the run; for what waits elsewhere than here.
+  virtual void expect_running(std::string_view call) const = 0;
+
   /// Ends all ranks, quickly: blocked calls of local ranks throw, an MPI job is aborted with `exit_code`.
   virtual void abort(int exit_code) noexcept = 0;
 };

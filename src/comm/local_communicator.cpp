@@ -48,6 +48,7 @@ class LocalCommunicator final : public Communicator {
     return all_gather(value, "all_gather_u64");
   }
   Counters counters() const override { return tally_.read(); }
+  void expect_running(std::string_view call) const override { meeting_->abort_flag().check(call); }
   void abort(int exit_code) noexcept override { meeting_->abort(rank_, exit_code); }
 
  private:

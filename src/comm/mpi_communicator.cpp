@@ -68,6 +68,7 @@ class MpiCommunicator final : public Communicator {
     return world_.all_gather(value, abort_flag(), "all_gather_u64");
   }
   Counters counters() const override { return tally_.read(); }
+  void expect_running(std::string_view call) const override { abort_flag().check(call); }
   void abort(int exit_code) noexcept override { MpiSession::abort(abort_flag().raise(rank(), exit_code)); }
 
  private:

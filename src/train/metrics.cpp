@@ -63,6 +63,14 @@ Json json_of(const StepMetrics& m) {
 
 }  // namespace
 
+void StepMetrics::set(const trace::StepTotals& totals) {
+  const auto busy_s = [&](plan::Lane lane) { return totals.lane_busy_ns[static_cast<std::size_t>(lane)] * 1e-9; };
+  compute_s = busy_s(plan::Lane::compute);
+  comm_s = busy_s(plan::Lane::gather) + busy_s(plan::Lane::reduce) + busy_s(plan::Lane::replicate);
+  comm_exposed_s = totals.exposed_ns * 1e-9;
+  idle_s = totals.idle_ns * 1e-9;
+}
+
 std::string console_line(const StepMetrics& m, std::int64_t steps, double device_bytes, double eta_s) {
   const double exposed_pct = 100 * m.comm_exposed_s / m.step_s;
   const std::string end = m.warmup ? "warm-up" : "eta " + duration_text(eta_s);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "trace/analysis.hpp"
+
 namespace foreshard::train {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -23,6 +25,8 @@ struct StepMetrics {
   double compute_s = unknown, comm_s = unknown, comm_exposed_s = unknown, data_s = unknown, idle_s = unknown;
   double rank_skew_s = unknown;
   bool warmup = false;  ///< first step: excluded from averages
+
+  void set(const trace::StepTotals& totals);  ///< times of lanes, of a recorded step
 };
 
 /// The console's line of a step, of `steps` in all, e.g.

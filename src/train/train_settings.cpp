@@ -164,12 +164,15 @@ TrainSettings read_train_settings(const Config& config) {
   return s;
 }
 
-void expect_kernels_exist(const plan::Settings& plan) {
+void expect_kernels_exist(const plan::Settings& plan, const TrainSettings& train) {
   const std::string_view family = model::family_of(plan.model);
-  if (family != "vit" && family != "profile") return;
-  throw InputError(ExitCode::usage, fmt::format("model.preset: the engine has no kernels for models of the family {}\n"
-                                                "  expected: gpt, llama, mpt or t5; foreshard-plan predicts this one",
-                                                family));
+  const bool only_on_cpu = family == "t5";
+  if (family != "vit" && family != "profile" && !(only_on_cpu && train.on_cuda)) return;
+  throw InputError(ExitCode::usage,
+                   fmt::format("model.preset: the engine has no kernels for models of the family {}{}\n"
+                               "  expected: gpt, llama, mpt{}; foreshard-plan predicts this one",
+                               family, train.on_cuda ? " on CUDA devices" : "",
+                               train.on_cuda ? ", or for t5 engine.device=cpu" : " or t5"));
 }
 
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {

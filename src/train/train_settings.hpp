@@ -48,6 +48,6 @@ TrainSettings read_train_settings(const Config& config);
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan);
 
 /// Throws InputError(usage) for a model that can be planned but has operators without kernels: ViT, profiles.
-void expect_kernels_exist(const plan::Settings& plan);
+void expect_kernels_exist(const plan::Settings& plan, const TrainSettings& train);
 
 }  // namespace foreshard::train

@@ -282,15 +282,7 @@ StepMetrics Trainer::metrics_of(std::int64_t step, const StepResult& result, dou
   m.mem_reserved_peak_bytes = static_cast<double>(device_arena().size_bytes());
   m.data_s = data_s;
   m.warmup = step == first_step_;
-  if (is_traced(step)) {
-    m.compute_s = totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::compute)] * 1e-9;
-    m.comm_s = (totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::gather)] +
-                totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::reduce)] +
-                totals_.lane_busy_ns[static_cast<std::size_t>(plan::Lane::replicate)]) *
-               1e-9;
-    m.comm_exposed_s = totals_.exposed_ns * 1e-9;
-    m.idle_s = totals_.idle_ns * 1e-9;
-  }
+  if (is_traced(step)) m.set(totals_);
   return m;
 }
 

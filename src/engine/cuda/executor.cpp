@@ -180,6 +180,7 @@ void Executor::await_device() {
 }
 
 void Executor::poll() {
+  ranks_.expect_running("a step on CUDA devices");
   collectives_.expect_sound();
   progress_.report(pulse_);
   std::this_thread::sleep_for(poll_interval);

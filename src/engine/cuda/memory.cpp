@@ -26,6 +26,7 @@ std::byte* device_bytes(std::int64_t size_bytes) {
                                    bytes_text(static_cast<std::int64_t>(total))));
   }
   check(cudaMemset(data, 0, size), "cudaMemset");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // other streams do not wait for the clearing
   return static_cast<std::byte*>(data);
 }
 

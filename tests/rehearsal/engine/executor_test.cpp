@@ -27,7 +27,7 @@ engine::CudaOptions options(bool graphs) { return {.graphs = graphs, .workspace_
 void expect_equal(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.grad_norms, b.grad_norms);
-  EXPECT_EQ(a.weights, b.weights);
+  EXPECT_TRUE(a.weights == b.weights) << "weights differ";
 }
 
 class RehearsedEngine : public testing::TestWithParam<int> {};
@@ -61,7 +61,7 @@ TEST_P(RehearsedEngine, TracedStepsHaveTheSameBits) {
 }
 
 TEST_P(RehearsedEngine, MovesWhatProcessorRanksMove) {
-  const RunSetup setup = setup_of({2, 1, GetParam()}, 2);
+  const RunSetup setup = setup_of({2, 1, GetParam()});
   const comm::Counters seen = run_rehearsed(setup).counters, expected = run(setup).counters;
   EXPECT_EQ(seen.all_gather.received_bytes, expected.all_gather.received_bytes);
   EXPECT_EQ(seen.reduce_scatter.received_bytes, expected.reduce_scatter.received_bytes);

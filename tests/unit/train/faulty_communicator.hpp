@@ -63,6 +63,7 @@ class FaultyCommunicator final : public comm::Communicator {
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> data) override { return ranks_.gather(data); }
   std::vector<std::uint64_t> all_gather_u64(std::uint64_t value) override { return ranks_.all_gather_u64(value); }
   comm::Counters counters() const override { return ranks_.counters(); }
+  void expect_running(std::string_view call) const override { ranks_.expect_running(call); }
   void abort(int exit_code) noexcept override { ranks_.abort(exit_code); }
 
  private:
