@@ -29,7 +29,7 @@ Config keys() {
                        1, 1 << 10);
   config.add("machine.cluster", "", "where it was measured: its name in the catalogue, or a JSON file of that form");
   config.add("out", "", "the fabric file to write");
-  config.add("force", false, "overwrite it");
+  config.add("force", false, "overwrite it; write a fit that is worse than what the cluster has");
   config.add("name", "", "of the fabric; by default the one that the cluster has, \"measured\"");
   config.add("op", "", "what was timed, where a file does not say it",
              {.choices = {"", "all_gather", "reduce_scatter", "all_reduce"}});
@@ -104,6 +104,17 @@ void write(const std::string& path, const std::string& text, bool force) {
     throw InputError(ExitCode::bad_input, fmt::format("{}: cannot be written; check folder and space", path));
 }
 
+constexpr double as_good_pct = 1;  // least squares may give the median a little more
+
+void expect_better(const FittedFabric& fitted, bool force) {
+  if (force || fitted.error_after_pct <= fitted.error_before_pct + as_good_pct) return;
+  throw InputError(ExitCode::outside,
+                   fmt::format("the fit is worse than what the cluster has: median error {:.1f} % with it, {:.1f} % "
+                               "before; nothing is written\n  expected: sizes from small to large, each measured with "
+                               "warm-up; keep the cluster's fabric, or --force writes the fit all the same",
+                               fitted.error_after_pct, fitted.error_before_pct));
+}
+
 }  // namespace
 
 int import_nccl(int argc, const char* const* argv) {
@@ -124,6 +135,7 @@ int import_nccl(int argc, const char* const* argv) {
   const FittedFabric fitted =
       fit_fabric(cluster, points, name.empty() ? (across ? cluster.fabric : cluster.intra).name + ", measured" : name,
                  fmt::format("measured by nccl-tests ({}), fitted by import-nccl", fmt::join(files, ", ")));
+  expect_better(fitted, config.get<bool>("force"));
   write(out, to_json(fitted.fabric), config.get<bool>("force"));
   fmt::print(
       "{} points of {}: median error {:.1f} % before, {:.1f} % with {}\n"

@@ -40,7 +40,15 @@ std::string contents_of(const std::string& path) {
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) refuse(path, "cannot be read; expected a CSV file with a header line");
-  return text.str();
+  std::string contents = text.str();
+  if (constexpr std::string_view mark = "\xEF\xBB\xBF"; contents.starts_with(mark)) contents.erase(0, mark.size());
+  return contents;
+}
+
+std::string what_is_wrong(csv_parser& parser) {
+  if (csv_error(&parser) != CSV_EPARSE) return csv_strerror(csv_error(&parser));
+  return "a quotation mark within a field, or one that is not closed; expected CSV, where a field with quotation marks "
+         "is quoted and they are doubled";
 }
 
 std::vector<std::vector<std::string>> lines_of(const std::string& text, const std::string& path) {
@@ -50,7 +58,7 @@ std::vector<std::vector<std::string>> lines_of(const std::string& text, const st
   Reading reading;
   const bool parsed = csv_parse(&parser, text.data(), text.size(), end_field, end_line, &reading) == text.size() &&
                       csv_fini(&parser, end_field, end_line, &reading) == 0;
-  if (!parsed) refuse(path, fmt::format("line {}: {}", reading.lines.size() + 1, csv_strerror(csv_error(&parser))));
+  if (!parsed) refuse(path, fmt::format("line {}: {}", reading.lines.size() + 1, what_is_wrong(parser)));
   return std::move(reading.lines);
 }
 

@@ -79,7 +79,9 @@ std::string Config::fault_of(const Key& key, std::string_view value) {
   }
   const auto& choices = key.details.choices;
   if (choices.empty() || std::ranges::find(choices, value) != choices.end()) return "";
-  return fmt::format("is not one of {}.{}", fmt::join(choices, ", "), did_you_mean(value, choices));
+  std::vector<std::string> named = choices;
+  std::erase(named, "");  // not given
+  return fmt::format("is not one of {}.{}", fmt::join(named, ", "), did_you_mean(value, named));
 }
 
 bool Config::ignores(std::string_view key) const {

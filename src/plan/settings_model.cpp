@@ -130,7 +130,10 @@ std::pair<model::Config, model::Source> begin_with(const Config& config) {
     const model::Config model = model::preset(preset);
     return {model, {std::string(model::family_of(model)), "preset " + preset, {}}};
   }
-  if (preset != default_preset)  // which a resolved configuration has, too
+  // A resolved configuration, which is a file, has the default preset too.
+  const std::string& from = config.origin("model.preset");
+  const bool asked = from == "flag" || from.starts_with("environment");
+  if (preset != default_preset || asked)
     throw InputError(ExitCode::usage,
                      fmt::format("model.config = {} and model.preset = {} are both set: a plan is of one model; remove "
                                  "one of the two",

@@ -155,6 +155,22 @@ TEST_F(ImportNccl, FitsTheLinksOfANodeWhereNothingLeavesIt) {
   EXPECT_NEAR(links.floor_s.value, 9e-6, 1e-7);
 }
 
+/// Times that no floor and no bandwidth give: the same for all sizes but one, where the cluster's own is right.
+TEST_F(ImportNccl, RefusesAFitThatIsWorseThanWhatTheClusterHas) {
+  const Cluster dgx = read_cluster("dgx-h100");
+  write_run("good.txt", dgx, OpKind::all_gather, {16, 8, 1});
+  std::ofstream bad(path("good.txt"), std::ios::app);
+  for (int i = 0; i < 4; ++i) bad << fmt::format("{} 1 float none -1 0.001 1 1 0\n", 1024 << i);
+  bad.close();
+  const std::vector<std::string> asked{path("good.txt"), "--machine.cluster=dgx-h100", "--out=" + path("f.json")};
+  const std::string message = message_of(asked);
+  EXPECT_NE(message.find("the fit is worse"), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(path("f.json")));
+  std::vector<std::string> forced = asked;
+  forced.emplace_back("--force");
+  EXPECT_EQ(import(forced), 0);
+}
+
 TEST_F(ImportNccl, RefusesWhatDoesNotGoTogetherAndOverwritesNothing) {
   const Cluster dgx = read_cluster("dgx-h100");
   write_run("inside.txt", dgx, OpKind::all_gather, {8, 8, 1});

@@ -54,9 +54,8 @@ TEST(SettingsModel, KeysReplaceTheFilesSizesAndSaySo) {
 
 // A resolved configuration has all keys, those at their defaults too.
 TEST(SettingsModel, KeysAtTheirDefaultsReplaceNothing) {
-  const Settings settings =
-      settings_of_file("qwen2.5-0.5b.json", {"--model.preset=gpt2", "--model.layers=0", "--model.tied_head=preset",
-                                             "--model.dropout=0", "--model.lora_rank=0"});
+  const Settings settings = settings_of_file("qwen2.5-0.5b.json", {"--model.layers=0", "--model.tied_head=preset",
+                                                                   "--model.dropout=0", "--model.lora_rank=0"});
   EXPECT_EQ(model::build(settings.model, {1, 1}).parameter_count(), 494'032'768);
   EXPECT_THAT(settings.model_source.notes, Not(Contains(HasSubstr("replaces"))));
 }
@@ -112,6 +111,8 @@ TEST(SettingsModel, WhatDoesNotFitIsNamedWithTheFile) {
               AllOf(HasSubstr("train.seq_len is 2000"), HasSubstr("gpt2.json")));
   EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--model.heads=7"}),
               HasSubstr("model.heads is 7"));
+  EXPECT_THAT(problems_of({"--model.config=" + folder + "llama-3-8b.json", "--model.preset=gpt2"}),
+              HasSubstr("both set"));
   EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--model.preset=gpt2-xl"}),
               AllOf(HasSubstr("both set"), HasSubstr("gpt2-xl")));
   EXPECT_THAT(problems_of({"--model.lora_rank=4"}), HasSubstr("only models of Llama's family have LoRA"));

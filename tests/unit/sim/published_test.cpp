@@ -46,6 +46,13 @@ TEST_F(Csv, QuotesCommasAndLineBreaksComeBack) {
   EXPECT_EQ(again.rows, table.rows);
 }
 
+TEST_F(Csv, MayBeginWithAByteOrderMark) {
+  EXPECT_EQ(read_csv(file("\xEF\xBB\xBF"
+                          "a,b\n1,2\n"))
+                .header,
+            (std::vector<std::string>{"a", "b"}));
+}
+
 TEST_F(Csv, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal_of([&] { read_csv(file("a,b\n1,2\n3\n")); }), AllOf(HasSubstr("row 2"), HasSubstr("1 fields")));
   EXPECT_THAT(refusal_of([&] { read_csv(file("")); }), HasSubstr("is empty"));
