@@ -19,8 +19,10 @@ double d(std::int64_t n) { return static_cast<double>(n); }
 /// A micro-batch of `rows` sequences instead of one.
 plan::Op with_rows(const OpFacts& facts, std::int64_t rows) {
   plan::Op op = facts.op;
-  op.sizes.rows *= rows;
-  op.sizes.batch *= rows;
+  const model::Sizes& more = facts.more;
+  op.sizes.rows += (rows - 1) * more.rows, op.sizes.cols += (rows - 1) * more.cols;
+  op.sizes.inner += (rows - 1) * more.inner, op.sizes.batch += (rows - 1) * more.batch;
+  op.sizes.seq += (rows - 1) * more.seq, op.sizes.heads += (rows - 1) * more.heads;
   op.cost.read_bytes = facts.read_bytes * d(rows) + facts.fixed_read_bytes;
   op.cost.written_bytes = facts.written_bytes * d(rows) + facts.fixed_written_bytes;
   return op;
@@ -35,7 +37,10 @@ DType reduced_type(const Point& point) {
 }  // namespace
 
 Bounds::Bounds(const plan::Settings& base, const Cluster& cluster)
-    : base_(base), cluster_(cluster), forward_(model::build(base.model, {1, base.batch.seq})) {}
+    : base_(base),
+      cluster_(cluster),
+      forward_(model::build(base.model, {1, base.batch.seq})),
+      forward_of_two_(model::build(base.model, {2, base.batch.seq})) {}
 
 Bound Bounds::of(const Point& point) {
   return {.memory_bytes = live_bytes(point) + device_bytes_besides(mesh_of(point)), .seconds = step_seconds(point)};
@@ -50,8 +55,10 @@ const GraphFacts& Bounds::facts(const Point& point) {
   const auto found = facts_.find(key);
   if (found != facts_.end()) return found->second;
   const plan::Settings settings = settings_of(base_, point);
-  const model::Graph training = plan::build_training_graph(forward_, settings.mesh, settings.schedule);
-  return facts_.emplace(key, facts_of(training)).first->second;
+  const auto training = [&](const model::Graph& forward) {
+    return plan::build_training_graph(forward, settings.mesh, settings.schedule);
+  };
+  return facts_.emplace(key, facts_of(training(forward_), training(forward_of_two_))).first->second;
 }
 
 const model::Graph& Bounds::typed(const Point& point, const plan::Settings& settings) {
@@ -116,14 +123,27 @@ struct Times {
   double reduces, replicates, gathers, regathers;
 };
 
+/// How often the root's own operators come between those of other units, as between T5's encoder and decoder.
+int root_between(const GraphFacts& facts, bool backward) {
+  int between = 0, since = -1;
+  for (const VisitFacts& visit : facts.visits) {
+    if (visit.backward != backward) continue;
+    if (visit.number < 0 && since >= 0) ++since;
+    if (visit.number >= 0) between += std::min(1, std::max(0, since)), since = 0;
+  }
+  return between;
+}
+
 /// What compute waits for because nothing is gathered ahead, or no second gradient may be in reduction. Around the ends
-/// of a micro-batch one of each may still be hidden.
-double in_turn_seconds(const Sharded& all, const Point& p, const Times& times) {
+/// of a micro-batch, and behind the root's operators within it, one of each may still be hidden.
+double in_turn_seconds(const Sharded& all, const Point& p, const Times& times, const GraphFacts& facts) {
   using plan::BackwardPrefetch;
   const bool transient = keep_of(p.strategy) == Keep::visit, no_room = transient && p.limit == 1;
-  const double gathers = times.gathers * (all.gathers_s - all.longest_gather_s);
-  const double regathers = times.regathers * (all.regathers_s - all.longest_regather_s);
-  const double reduces = times.reduces * (all.first_stages_s - all.longest_first_stage_s);
+  const int forward_ends = 1 + root_between(facts, false), backward_ends = 1 + root_between(facts, true);
+  const auto all_but = [](double sum, int hidden, double longest) { return std::max(0.0, sum - hidden * longest); };
+  const double gathers = times.gathers * all_but(all.gathers_s, forward_ends, all.longest_gather_s);
+  const double regathers = times.regathers * all_but(all.regathers_s, backward_ends, all.longest_regather_s);
+  const double reduces = times.reduces * all_but(all.first_stages_s, backward_ends, all.longest_first_stage_s);
   const double forward = p.forward_prefetch == 0 || no_room ? gathers : 0;
   if (transient && all.gathers_units && p.prefetch == BackwardPrefetch::none) return forward + regathers + reduces;
   const bool ahead = p.prefetch == BackwardPrefetch::pre && p.prefetch_depth > 0 && !no_room;
@@ -139,7 +159,7 @@ double Bounds::step_seconds(const Point& point) {
   const double slowest = slowest_rank_factor(point.gpus);
   const double compute = slowest * times.micro_batches * compute_seconds(point);
   const double chain = all.root_gather_s + compute + all.root_reduce_s + slowest * all.update_s +
-                       (alike ? in_turn_seconds(all, point, times) : 0);
+                       (alike ? in_turn_seconds(all, point, times, facts(point)) : 0);
   const double visits = times.gathers * all.gathers_s + times.regathers * all.regathers_s;
   const double gathers = all.root_gather_s + (alike ? visits : 0);
   return std::max({chain, gathers, times.reduces * all.reduces_s, times.replicates * all.replicates_s});

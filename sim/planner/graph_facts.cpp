@@ -20,10 +20,13 @@ double bytes_of(const model::Tensor& tensor) {
   return static_cast<double>(tensor.elements) * static_cast<double>(size_bytes(tensor.dtype));
 }
 
+/// Whether a tensor holds more in a graph of two sequences, twice as much then.
+bool grows(const model::Tensor& one, const model::Tensor& two) { return two.elements == 2 * one.elements; }
+
 /// Bytes of activations alive at each operator. Those that do not grow with the sequences count as nothing.
 class LiveActivations {
  public:
-  explicit LiveActivations(const Graph& graph) : graph_(graph), lives_(graph.tensors.size()) {
+  LiveActivations(const Graph& graph, const Graph& two) : graph_(graph), two_(two), lives_(graph.tensors.size()) {
     for (std::size_t i = 0; i < graph.operators.size(); ++i) {
       for (const TensorId id : graph.operators[i].inputs) touch(id, i);
       for (const TensorId id : graph.operators[i].outputs) touch(id, i);
@@ -58,22 +61,22 @@ class LiveActivations {
     if (!id.valid() || id == graph_.loss) return;
     const model::Tensor& tensor = graph_[id];
     const bool temporary = tensor.role == Role::activation || tensor.role == Role::activation_grad;
-    if (!temporary || tensor.elements % graph_.seq != 0) return;
+    if (!temporary || !grows(tensor, two_[id])) return;
     Life& life = lives_[storage(id).value];
     if (!life.used) life.first = at;
     life.last = at;
     life.used = true;
   }
 
-  const Graph& graph_;
+  const Graph &graph_, &two_;
   std::vector<Life> lives_;  // by tensor
 };
 
 /// Fills visits and units, operator by operator.
 class Walk {
  public:
-  explicit Walk(const Graph& graph)
-      : graph_(graph), live_(LiveActivations(graph).by_operator()), last_number_(graph.units.size(), -1) {
+  Walk(const Graph& graph, const Graph& two)
+      : graph_(graph), live_(LiveActivations(graph, two).by_operator()), last_number_(graph.units.size(), -1) {
     facts_.units.resize(graph.units.size());
     facts_.seq = graph.seq;
   }
@@ -170,34 +173,41 @@ DType type_of(const Graph& graph, const Operator& op) {
 }
 
 /// Adds an operand's bytes to those that grow or to those that do not. Of tables no more than one sequence's rows.
-void add_bytes(const Graph& graph, const Operator& op, TensorId id, double& growing, double& fixed) {
+void add_bytes(const Graph& graph, const Graph& two, const Operator& op, TensorId id, double& growing, double& fixed) {
   if (!id.valid()) return;
   const model::Tensor& tensor = graph[id];
   const bool parameter = tensor.role == Role::parameter || tensor.role == Role::parameter_grad;
   const bool table = parameter && (op.kind == OpKind::embedding || op.kind == OpKind::embedding_backward);
   const double rows =
       static_cast<double>(op.sizes.rows * op.sizes.cols) * static_cast<double>(size_bytes(tensor.dtype));
-  if (!parameter && tensor.elements % graph.seq == 0)
+  if (!parameter && grows(tensor, two[id]))
     growing += bytes_of(tensor);
   else
     fixed += table ? std::min(bytes_of(tensor), rows) : bytes_of(tensor);
 }
 
-OpFacts op_facts(const Graph& graph, const Operator& op) {
-  OpFacts facts{.dtype = type_of(graph, op), .count = 1};
+Sizes difference(const Sizes& two, const Sizes& one) {
+  return {two.rows - one.rows,   two.cols - one.cols, two.inner - one.inner,
+          two.batch - one.batch, two.seq - one.seq,   two.heads - one.heads};
+}
+
+OpFacts op_facts(const Graph& graph, const Graph& two, std::size_t i) {
+  const Operator& op = graph.operators[i];
+  OpFacts facts{.more = difference(two.operators[i].sizes, op.sizes), .dtype = type_of(graph, op), .count = 1};
   facts.op.kind = op.kind;
   facts.op.phase = op.phase;
   facts.op.sizes = op.sizes;
-  for (const TensorId id : op.inputs) add_bytes(graph, op, id, facts.read_bytes, facts.fixed_read_bytes);
-  for (const TensorId id : op.outputs) add_bytes(graph, op, id, facts.written_bytes, facts.fixed_written_bytes);
+  for (const TensorId id : op.inputs) add_bytes(graph, two, op, id, facts.read_bytes, facts.fixed_read_bytes);
+  for (const TensorId id : op.outputs) add_bytes(graph, two, op, id, facts.written_bytes, facts.fixed_written_bytes);
   return facts;
 }
 
-std::vector<OpFacts> distinct_ops(const Graph& graph) {
+std::vector<OpFacts> distinct_ops(const Graph& graph, const Graph& two) {
   using Key = std::tuple<OpKind, DType, std::array<std::int64_t, 6>, double, double>;
   std::map<Key, OpFacts> distinct;
-  for (const Operator& op : graph.operators) {
-    const OpFacts facts = op_facts(graph, op);
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const Operator& op = graph.operators[i];
+    const OpFacts facts = op_facts(graph, two, i);
     const Sizes& s = op.sizes;
     const Key key{op.kind,
                   facts.dtype,
@@ -214,10 +224,12 @@ std::vector<OpFacts> distinct_ops(const Graph& graph) {
 
 }  // namespace
 
-GraphFacts facts_of(const Graph& training) {
-  FORESHARD_EXPECT(training.batch == 1, "facts are of one sequence");
-  GraphFacts facts = Walk(training).run();
-  facts.ops = distinct_ops(training);
+GraphFacts facts_of(const Graph& one, const Graph& two) {
+  FORESHARD_EXPECT(one.batch == 1 && two.batch == 2, "facts are of one sequence, and what a second one adds");
+  FORESHARD_EXPECT(one.operators.size() == two.operators.size() && one.tensors.size() == two.tensors.size(),
+                   "a second sequence adds no operators");
+  GraphFacts facts = Walk(one, two).run();
+  facts.ops = distinct_ops(one, two);
   return facts;
 }
 

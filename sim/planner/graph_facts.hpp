@@ -31,15 +31,16 @@ struct UnitFacts {
 
 /// Equal compute operators of one sequence.
 struct OpFacts {
-  plan::Op op;  ///< kind, phase, sizes
+  plan::Op op;        ///< kind, phase, sizes
+  model::Sizes more;  ///< what each further sequence adds to the sizes
   DType dtype = DType::f32;
   double read_bytes = 0, written_bytes = 0;              ///< that grow with the sequences
   double fixed_read_bytes = 0, fixed_written_bytes = 0;  ///< that do not
   int count = 0;
 };
 
-/// What bounds need to know of a training graph of one sequence. Sizes of more sequences follow: activations, tokens
-/// and attention's batch grow with them, parameters do not.
+/// What bounds need to know of a training graph of one sequence. Those of more sequences follow, since what a second
+/// one adds each further one adds too: to activations, tokens and attention's batch, not to parameters.
 struct GraphFacts {
   std::vector<VisitFacts> visits;
   std::vector<UnitFacts> units;
@@ -48,6 +49,7 @@ struct GraphFacts {
   std::vector<OpFacts> ops;
   std::int64_t seq = 0;
 };
-GraphFacts facts_of(const model::Graph& training);
+/// `two` is the same graph of two sequences.
+GraphFacts facts_of(const model::Graph& one, const model::Graph& two);
 
 }  // namespace foreshard::sim::planner

@@ -16,7 +16,9 @@ std::size_t index(auto value) { return static_cast<std::size_t>(value); }
 double seconds(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
 Kernel kernel_of(OpKind kind) {
-  if (kind == OpKind::attention || kind == OpKind::attention_backward) return Kernel::attention;
+  if (kind == OpKind::attention || kind == OpKind::attention_backward || kind == OpKind::full_attention ||
+      kind == OpKind::full_attention_backward)
+    return Kernel::attention;
   const bool product =
       kind == OpKind::linear || kind == OpKind::linear_input_grad || kind == OpKind::linear_weight_grad;
   return product ? Kernel::product : Kernel::rest;
@@ -35,6 +37,14 @@ bool is_forward(OpKind kind) {
     case OpKind::gelu:
     case OpKind::rotary:
     case OpKind::swiglu:
+    case OpKind::gelu_exact:
+    case OpKind::full_attention:
+    case OpKind::relative_bias:
+    case OpKind::relu:
+    case OpKind::geglu:
+    case OpKind::image_tokens:
+    case OpKind::first_token:
+    case OpKind::opaque:
       return true;
     default:
       return false;

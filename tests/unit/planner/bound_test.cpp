@@ -25,21 +25,102 @@ class Random {
   }
 
   model::Config model() {
-    const int heads = pick(1, 3), layers = pick(1, 5);
-    if (pick(0, 1) == 0)
-      return GptConfig{.layers = layers,
-                       .width = 8 * heads,
-                       .heads = heads,
-                       .vocab_size = pick(2, 300),
-                       .max_seq_len = 64,
-                       .tied_head = pick(0, 1) == 1};
-    return LlamaConfig{.layers = layers,
+    switch (pick(0, 5)) {
+      case 0:
+        return gpt();
+      case 1:
+        return mpt();
+      case 2:
+        return t5();
+      case 3:
+        return vit();
+      case 4:
+        return profile();
+      default:
+        return llama();
+    }
+  }
+
+  model::Config gpt() {
+    const int heads = pick(1, 3);
+    return GptConfig{.layers = pick(1, 5),
+                     .width = 8 * heads,
+                     .heads = heads,
+                     .vocab_size = pick(2, 300),
+                     .max_seq_len = 64,
+                     .tied_head = pick(0, 1) == 1};
+  }
+
+  /// With heads that share keys, biases and low-rank matrices, or not.
+  model::Config llama() {
+    const int key_heads = pick(1, 2), heads = key_heads * pick(1, 2);
+    LlamaConfig config{.layers = pick(1, 4),
                        .width = 16 * heads,
                        .heads = heads,
                        .vocab_size = pick(2, 300),
                        .max_seq_len = 64,
                        .ffn_width = 8 * pick(1, 9),
-                       .tied_head = pick(0, 1) == 1};
+                       .kv_heads = key_heads,
+                       .tied_head = pick(0, 1) == 1,
+                       .qkv_bias = pick(0, 1) == 1};
+    if (pick(0, 1) == 0) config.lora = {.rank = pick(1, 4), .targets = static_cast<std::uint8_t>(pick(1, 127))};
+    return config;
+  }
+
+  model::Config mpt() {
+    const int heads = pick(1, 3);
+    const bool positions = pick(0, 1) == 1;
+    return model::MptConfig{.layers = pick(1, 4),
+                            .width = 8 * heads,
+                            .heads = heads,
+                            .vocab_size = pick(2, 300),
+                            .max_seq_len = 64,
+                            .biases = pick(0, 1) == 1,
+                            .learned_positions = positions,
+                            .alibi_bias_max = positions ? 0.0 : 8.0};
+  }
+
+  model::Config t5() {
+    return model::T5Config{
+        .layers = pick(1, 3),
+        .width = 8 * pick(1, 3),
+        .heads = pick(1, 3),
+        .vocab_size = pick(2, 300),
+        .decoder_layers = pick(0, 2),
+        .head_width = 8,
+        .ffn_width = 8 * pick(1, 5),
+        .buckets = 8,
+        .tied_head = pick(0, 1) == 1,
+        .feed_forward = of({model::T5Config::FeedForward::relu, model::T5Config::FeedForward::gated_gelu})};
+  }
+
+  model::Config vit() {
+    const int heads = pick(1, 3);
+    return model::VitConfig{.layers = pick(1, 4),
+                            .width = 8 * heads,
+                            .heads = heads,
+                            .ffn_width = 8 * pick(1, 5),
+                            .patches = pick(2, 30),
+                            .patch_values = pick(3, 40),
+                            .classes = pick(1, 40)};
+  }
+
+  model::Config profile() {
+    model::ProfileConfig config{.name = "any"};
+    for (int i = pick(1, 4); i >= 0; --i)
+      config.units.push_back({.name = std::to_string(i),
+                              .parameters = 64 * pick(1, 400),
+                              .forward_flops = 1000 * pick(1, 1000),
+                              .backward_flops = 1000 * pick(1, 1000),
+                              .activation_bytes = 64 * pick(1, 1000),
+                              .output_values = 16 * pick(1, 60)});
+    config.head = {.name = "head",
+                   .parameters = 64 * pick(1, 50),
+                   .forward_flops = 1000,
+                   .backward_flops = 1000,
+                   .activation_bytes = 64,
+                   .output_values = pick(1, 40)};
+    return config;
   }
 
   Point point() {
@@ -67,7 +148,14 @@ class Random {
   std::mt19937 random_;
 };
 
-plan::Settings settings(model::Config model, std::int64_t seq) {
+/// A sequence of a family that has no tokens is of one length.
+std::int64_t length_for(const model::Config& model, std::int64_t seq) {
+  if (const auto* vit = std::get_if<model::VitConfig>(&model)) return vit->tokens();
+  return std::holds_alternative<model::ProfileConfig>(model) ? 1 : seq;
+}
+
+plan::Settings settings(model::Config model, std::int64_t wanted) {
+  const std::int64_t seq = length_for(model, wanted);
   plan::Settings base{.model = std::move(model), .batch = {1, seq}, .mesh = {}, .schedule = {}, .partial = {}};
   return base;
 }
@@ -92,7 +180,7 @@ TEST_P(RandomPoints, ABoundIsNoMoreThanThePlanHas) {
     const Bound bound = bounds.of(point);
     const Evaluation plan = runtime.evaluate(point);
     EXPECT_LE(bound.memory_bytes, plan.memory_bytes) << command(point);
-    EXPECT_LE(bound.seconds, plan.step_s * (1 + 1e-4)) << command(point);
+    EXPECT_LE(bound.seconds, plan.step_s * (1 + 1e-4)) << model::family_of(base.model) << " " << command(point);
   }
 }
 
