@@ -50,8 +50,9 @@ struct ScoreScale {
   __device__ ScoreScale(const Attention& o, std::int64_t head)
       : scale(log2_e / sqrtf(static_cast<float>(o.width))),
         slope(o.alibi == 0 ? 0.0F : log2_e * static_cast<float>(exp2(o.slope_exponent(head)))) {}
-  __device__ float operator()(float product, std::int64_t i, std::int64_t j) const {
-    return scale * product + slope * static_cast<float>(j - i);
+  /// `distance` is j − i.
+  __device__ float operator()(float product, int distance) const {
+    return scale * product + slope * static_cast<float>(distance);
   }
 };
 

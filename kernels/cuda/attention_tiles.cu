@@ -90,7 +90,7 @@ struct Rescaling {
 };
 
 template <int W, class T>
-__global__ void __launch_bounds__(tile_threads) attend_tile(AttentionForward<T> a, bool packs) {
+__global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<T> a, bool packs) {
   constexpr int M = warp_tiles<W>, N = keys_of<W>, Q = queries_of<W>;
   const Attention& o = a.o;
   const std::int64_t head = blockIdx.y, sequence = blockIdx.z,
@@ -119,9 +119,10 @@ __global__ void __launch_bounds__(tile_threads) attend_tile(AttentionForward<T> 
     __syncthreads();
     if (at + N < end) bring<W, N>(keys.from(at + N), k);
     commit_copies();
+    const int offset = static_cast<int>(at - first) - warp_row;
     scores.each([&](float& x, Place place) {
-      const std::int64_t i = first + warp_row + place.row, j = at + place.column;
-      x = j <= i ? scaled(x, i, j) : -INFINITY;
+      const int distance = offset + place.column - place.row;
+      x = distance <= 0 ? scaled(x, distance) : -INFINITY;
     });
     rescaling.apply(scores, y);
     add_product<W>(y, scores, v);

@@ -32,7 +32,7 @@ struct RowStatistics {
 };
 
 template <int W, class T>
-__global__ void __launch_bounds__(tile_threads) differentiate_queries(AttentionBackward<T> a, bool packs) {
+__global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(AttentionBackward<T> a, bool packs) {
   constexpr int M = warp_tiles<W>, N = step_rows, Q = rows_of<W>;
   const Attention& o = a.o;
   const std::int64_t head = blockIdx.y, sequence = blockIdx.z, first = (gridDim.x - 1 - std::int64_t{blockIdx.x}) * Q;
@@ -65,9 +65,10 @@ __global__ void __launch_bounds__(tile_threads) differentiate_queries(AttentionB
     Block<M, N> p, ds;
     multiply_rows<W>(p, q, warp_row, k);
     multiply_rows<W>(ds, dy, warp_row, v);
+    const int offset = static_cast<int>(at - first) - warp_row;
     p.each([&](float& x, Place place) {
-      const std::int64_t i = first + warp_row + place.row, j = at + place.column;
-      x = j <= i ? exp2f(scaled(x, i, j) - of.lse[place.m][place.half]) : 0.0F;
+      const int distance = offset + place.column - place.row;
+      x = distance <= 0 ? exp2f(scaled(x, distance) - of.lse[place.m][place.half]) : 0.0F;
     });
     ds.each_with(p, [&](float& x, float p_ij, Place place) { x = p_ij * (x - of.delta[place.m][place.half]); });
     add_product<W>(dq, ds, k);
@@ -99,7 +100,7 @@ __device__ void bring_queries(const AttentionBackward<T>& a, std::int64_t sequen
 }
 
 template <int W, class T>
-__global__ void __launch_bounds__(tile_threads) differentiate_keys(AttentionBackward<T> a, bool packs) {
+__global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionBackward<T> a, bool packs) {
   constexpr int M = warp_tiles<W>, N = step_rows, K = rows_of<W>;
   const Attention& o = a.o;
   const std::int64_t sequence = blockIdx.z, first = std::int64_t{blockIdx.x} * K, first_head = blockIdx.y * o.group();
@@ -129,9 +130,11 @@ __global__ void __launch_bounds__(tile_threads) differentiate_keys(AttentionBack
     const ScoreScale scaled(o, first_head + step / steps_a_head);
     Block<M, N> p, ds;
     multiply_rows<W>(p, k, warp_row, tile.q);
+    const int offset = static_cast<int>(first - at) + warp_row,
+              present = static_cast<int>(min(o.seq - at, std::int64_t{N}));
     p.each([&](float& x, Place place) {
-      const std::int64_t i = at + place.column, j = first + warp_row + place.row;
-      x = j <= i && i < o.seq ? exp2f(scaled(x, i, j) - tile.lse[place.column]) : 0.0F;
+      const int distance = offset + place.row - place.column;
+      x = distance <= 0 && place.column < present ? exp2f(scaled(x, distance) - tile.lse[place.column]) : 0.0F;
     });
     add_product<W>(dv, p, tile.dy);
     multiply_rows<W>(ds, v, warp_row, tile.dy);

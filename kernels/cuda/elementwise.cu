@@ -1,4 +1,4 @@
-// Sums, casts and dropout. Bound by memory: each operand is read and each result written once.
+// Sums, casts, ReLU, multiples and dropout. Bound by memory: each operand is read and each result written once.
 #include <cmath>
 
 #include "base/random.hpp"
@@ -13,6 +13,17 @@ struct Same {
 };
 struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+struct Relu {
+  __device__ float operator()(float x) const { return x < 0 ? 0.0F : x; }
+};
+struct ReluBackward {
+  __device__ float operator()(float dy, float y) const { return y <= 0 ? 0.0F : dy; }
+};
+struct Times {
+  float factor;
+  __device__ float operator()(float x) const { return x * factor; }
 };
 
 /// Which elements are kept, and what they are multiplied by.
@@ -70,6 +81,20 @@ void cast(const Queue& queue, std::int64_t count, bool accumulate, Const from, M
       map(queue, count, Same{}, y, x);
     });
   });
+}
+
+void relu(const Queue& queue, std::int64_t count, Const x, Mut y) {
+  by_number(y.dtype, [&]<class T>(T) { map(queue, count, Relu{}, elements<T>(y), elements<T>(x)); });
+}
+
+void relu_backward(const Queue& queue, std::int64_t count, Const dy, Const y, Mut dx) {
+  by_number(dx.dtype,
+            [&]<class T>(T) { map(queue, count, ReluBackward{}, elements<T>(dx), elements<T>(dy), elements<T>(y)); });
+}
+
+void scale(const Queue& queue, std::int64_t count, double factor, Const x, Mut y) {
+  by_number(y.dtype,
+            [&]<class T>(T) { map(queue, count, Times{static_cast<float>(factor)}, elements<T>(y), elements<T>(x)); });
 }
 
 void dropout(const Queue& queue, const Step* step, const Dropout& o, Const x, Mut y) {

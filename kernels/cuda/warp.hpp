@@ -1,4 +1,5 @@
 #pragma once
+#include <cuda_runtime.h>
 
 /// Sums and maxima over the lanes of a warp or the threads of a block, along one tree: the same bits every time.
 namespace foreshard::kernels::cuda {
