@@ -19,8 +19,12 @@ find_package(CUDAToolkit REQUIRED)
 # foreshard_cuda_compile(target): C++20 by hand, since CMake 3.25 knows no such standard of nvcc 13. What ptxas says of each object's
 # registers, shared memory and spills is kept beside it as <object>.resources.
 function(foreshard_cuda_compile target)
+  set(launcher ${PROJECT_SOURCE_DIR}/cmake/keep_resources.sh)
+  if(CCACHE)
+    list(APPEND launcher ${CCACHE})
+  endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
-  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/keep_resources.sh")
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CUDA_COMPILER_LAUNCHER "${launcher}")
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:${FORESHARD_WARNINGS}> $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${FORESHARD_WERROR}>>:-Werror>
     "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-Wshadow -Xptxas=-v>"
