@@ -99,14 +99,14 @@ bool Block::is_running() { return current_block != nullptr && current_block->run
 std::string Block::run(uint3 index) {
   begin_block(index);
   while (ended_ < threads_.size() && fault_.empty()) run_next();
+  StaticShared::of(kernel_.address).after_block();
   running_ = nullptr;
   return fault_;
 }
 
 void Block::begin_block(uint3 index) {
   blockIdx = index;
-  const auto fixed = static_shared_memory(kernel_.address);
-  poison(fixed.data(), fixed.size());
+  StaticShared::of(kernel_.address).before_block();
   const auto dynamic = dynamic_shared_memory_of(kernel_.shared_bytes);
   poison(dynamic.data(), dynamic.size());
   shared_ = dynamic.data();

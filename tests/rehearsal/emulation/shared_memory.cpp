@@ -37,6 +37,15 @@ int find_variables(dl_phdr_info* library, std::size_t, void* sought) {
   return 1;
 }
 
+constexpr std::size_t chunk_bytes = 512;
+constexpr int blocks_to_learn_from = 2;
+constexpr std::uint64_t pattern = 0x7FF97FF97FF97FF9;
+
+bool is_poisoned(std::span<const char> bytes) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(bytes.data());
+  return std::all_of(words, words + bytes.size() / sizeof pattern, [](std::uint64_t word) { return word == pattern; });
+}
+
 /// Unmapped when its thread ends.
 struct Dynamic {
   char* end = nullptr;
@@ -53,22 +62,40 @@ struct Dynamic {
 
 }  // namespace
 
+/// By an instruction that is fast for the hundreds of kilobytes that all kernels' shared memory may be.
 void poison(void* at, std::size_t bytes) {
-  constexpr std::uint16_t pattern = 0x7FF9;
-  auto* words = static_cast<char*>(at);
-  for (std::size_t i = 0; i + 1 < bytes; i += 2) __builtin_memcpy(words + i, &pattern, 2);
-  if (bytes % 2 != 0) words[bytes - 1] = static_cast<char>(0xF9);
+  std::size_t words = bytes / sizeof pattern;
+  void* end = at;
+  asm volatile("rep stosq" : "+D"(end), "+c"(words) : "a"(pattern) : "memory");
+  __builtin_memcpy(end, &pattern, bytes % sizeof pattern);
 }
 
-std::span<char> static_shared_memory(const void* kernel) {
-  static thread_local std::map<const void*, std::span<char>> known;
-  const auto [at, is_new] = known.try_emplace(kernel);
-  if (is_new) {
-    Library library = {reinterpret_cast<std::uintptr_t>(kernel), {}};
-    dl_iterate_phdr(find_variables, &library);
-    at->second = library.variables;
-  }
-  return at->second;
+StaticShared& StaticShared::of(const void* kernel) {
+  static thread_local std::map<const void*, StaticShared> known;
+  const auto found = known.find(kernel);
+  if (found != known.end()) return found->second;
+  Library library = {reinterpret_cast<std::uintptr_t>(kernel), {}};
+  dl_iterate_phdr(find_variables, &library);
+  return known.emplace(kernel, StaticShared(library.variables)).first->second;
+}
+
+bool StaticShared::learns() const { return blocks_ < blocks_to_learn_from; }
+
+std::span<char> StaticShared::chunk(std::size_t number) const {
+  return all_.subspan(number * chunk_bytes, std::min(chunk_bytes, all_.size() - number * chunk_bytes));
+}
+
+void StaticShared::before_block() {
+  if (learns()) return poison(all_.data(), all_.size());
+  for (const std::size_t number : written_) poison(chunk(number).data(), chunk(number).size());
+}
+
+void StaticShared::after_block() {
+  if (!learns()) return;
+  ++blocks_;
+  for (std::size_t number = 0; number * chunk_bytes < all_.size(); ++number)
+    if (!is_poisoned(chunk(number)) && std::ranges::find(written_, number) == written_.end())
+      written_.push_back(number);
 }
 
 std::span<char> dynamic_shared_memory_of(std::size_t bytes) {

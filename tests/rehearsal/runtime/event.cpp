@@ -80,9 +80,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned flags) {
   return call("cudaStreamWaitEvent", [&] {
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr || event == nullptr) return cudaErrorInvalidResourceHandle;
-    return flags != cudaEventWaitDefault ? cudaErrorNotSupported : wait(*stream, *event);
+    if (event == nullptr) return cudaErrorInvalidResourceHandle;
+    return flags != cudaEventWaitDefault ? cudaErrorNotSupported : wait(any_stream(handle), *event);
   });
 }
 
@@ -90,7 +89,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return call("cudaEventQuery", [&] {
     TicketPtr ticket;
     if (const cudaError_t error = ticket_of(*event, ticket); error != cudaSuccess) return error;
-    return !ticket || ticket->reached() ? error_of(current_device()) : cudaErrorNotReady;
+    return !ticket || ticket->reached() ? error_of(event->device) : cudaErrorNotReady;
   });
 }
 
@@ -99,7 +98,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     TicketPtr ticket;
     if (const cudaError_t error = ticket_of(*event, ticket); error != cudaSuccess) return error;
     if (ticket) ticket->wait();
-    return error_of(current_device());
+    return error_of(event->device);
   });
 }
 

@@ -103,9 +103,11 @@ Stream& default_stream(int device) {
   return *stream;
 }
 
+Stream& any_stream(cudaStream_t handle) { return handle == nullptr ? default_stream(current_device()) : *handle; }
+
 Stream* stream_of(cudaStream_t handle) {
-  if (handle == nullptr) return &default_stream(current_device());
-  return handle->device() == current_device() ? handle : nullptr;
+  Stream& stream = any_stream(handle);
+  return stream.device() == current_device() ? &stream : nullptr;
 }
 
 void synchronise_device(int device) {
@@ -170,20 +172,18 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return call("cudaStreamSynchronize", [&] {
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    if (const cudaError_t error = forbidden_in_capture(*stream); error != cudaSuccess) return error;
-    stream->synchronise();
-    return error_of(current_device());
+    Stream& stream = any_stream(handle);
+    if (const cudaError_t error = forbidden_in_capture(stream); error != cudaSuccess) return error;
+    stream.synchronise();
+    return error_of(stream.device());
   });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call("cudaStreamQuery", [&] {
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    if (const cudaError_t error = forbidden_in_capture(*stream); error != cudaSuccess) return error;
-    return stream->idle() ? error_of(current_device()) : cudaErrorNotReady;
+    Stream& stream = any_stream(handle);
+    if (const cudaError_t error = forbidden_in_capture(stream); error != cudaSuccess) return error;
+    return stream.idle() ? error_of(stream.device()) : cudaErrorNotReady;
   });
 }
 

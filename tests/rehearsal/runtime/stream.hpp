@@ -52,7 +52,9 @@ class Stream {
 };
 
 Stream& default_stream(int device);
-/// The stream of a handle; null if it is not of the current device.
+/// The stream of a handle, null meaning the current device's default stream.
+Stream& any_stream(cudaStream_t);
+/// The same; null if it is not of the current device.
 Stream* stream_of(cudaStream_t);
 void synchronise_device(int device);
 
