@@ -78,12 +78,17 @@ class Cuda final : public Kernels {
     cuda::attention_backward(queue_, o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
   }
 
+  void geglu(std::int64_t count, Const gate, Const up, Mut y) override { cuda::geglu(queue_, count, gate, up, y); }
+  void geglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    cuda::geglu_backward(queue_, count, dy, gate, up, dgate, dup);
+  }
+  void relu(std::int64_t count, Const x, Mut y) override { cuda::relu(queue_, count, x, y); }
+  void relu_backward(std::int64_t count, Const dy, Const y, Mut dx) override {
+    cuda::relu_backward(queue_, count, dy, y, dx);
+  }
+  void scale(std::int64_t count, double factor, Const x, Mut y) override { cuda::scale(queue_, count, factor, x, y); }
+
   // Of T5 and ViT, which do not train on CUDA devices yet.
-  void geglu(std::int64_t, Const, Const, Mut) override { missing("geglu"); }
-  void geglu_backward(std::int64_t, Const, Const, Const, Mut, Mut) override { missing("geglu_backward"); }
-  void relu(std::int64_t, Const, Mut) override { missing("relu"); }
-  void relu_backward(std::int64_t, Const, Const, Mut) override { missing("relu_backward"); }
-  void scale(std::int64_t, double, Const, Mut) override { missing("scale"); }
   void relative_bias(const RelativeBias&, Const, Mut) override { missing("relative_bias"); }
   void relative_bias_backward(const RelativeBias&, bool, Const, Mut) override { missing("relative_bias_backward"); }
   void image_tokens(const ImageTokens&, Const, Const, Const, Mut) override { missing("image_tokens"); }

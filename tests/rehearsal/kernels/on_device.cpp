@@ -94,18 +94,72 @@ class OnDevice final : public Backend {
   void dropout(const Dropout& o, Const x, Mut y) override {
     run([&](Operands& d) { kernels_->dropout(o, d.in(x, o.count), d.out(y, o.count)); });
   }
-  void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
+  void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
     const AttentionCounts n(o, !k.data);
     run([&](Operands& d) {
-      kernels_->attention(o, d.in(q, n.q), d.in(k, n.k), d.in(v, n.k), d.out(y, n.y), d.out(log_sum_exp, n.rows));
+      kernels_->attention(o, d.in(q, n.q), d.in(k, n.k), d.in(v, n.k), d.in(bias, n.bias), d.out(y, n.y),
+                          d.out(log_sum_exp, n.rows));
     });
   }
-  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq,
-                          Mut dk, Mut dv) override {
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                          Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
     const AttentionCounts n(o, !k.data);
     run([&](Operands& d) {
-      kernels_->attention_backward(o, d.in(dy, n.y), d.in(q, n.q), d.in(k, n.k), d.in(v, n.k), d.in(y, n.y),
-                                   d.in(log_sum_exp, n.rows), d.out(dq, n.q), d.out(dk, n.k), d.out(dv, n.k));
+      kernels_->attention_backward(o, d.in(dy, n.y), d.in(q, n.q), d.in(k, n.k), d.in(v, n.k), d.in(bias, n.bias),
+                                   d.in(y, n.y), d.in(log_sum_exp, n.rows), d.out(dq, n.q), d.out(dk, n.k),
+                                   d.out(dv, n.k), d.out(dbias, n.bias));
+    });
+  }
+  void geglu(std::int64_t n, Const gate, Const up, Mut y) override {
+    run([&](Operands& d) { kernels_->geglu(n, d.in(gate, n), d.in(up, n), d.out(y, n)); });
+  }
+  void geglu_backward(std::int64_t n, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    run([&](Operands& d) {
+      kernels_->geglu_backward(n, d.in(dy, n), d.in(gate, n), d.in(up, n), d.out(dgate, n), d.out(dup, n));
+    });
+  }
+  void relu(std::int64_t n, Const x, Mut y) override {
+    run([&](Operands& d) { kernels_->relu(n, d.in(x, n), d.out(y, n)); });
+  }
+  void relu_backward(std::int64_t n, Const dy, Const y, Mut dx) override {
+    run([&](Operands& d) { kernels_->relu_backward(n, d.in(dy, n), d.in(y, n), d.out(dx, n)); });
+  }
+  void scale(std::int64_t n, double factor, Const x, Mut y) override {
+    run([&](Operands& d) { kernels_->scale(n, factor, d.in(x, n), d.out(y, n)); });
+  }
+  void relative_bias(const RelativeBias& o, Const table, Mut bias) override {
+    run([&](Operands& d) {
+      kernels_->relative_bias(o, d.in(table, o.buckets * o.heads), d.out(bias, o.heads * o.distances()));
+    });
+  }
+  void relative_bias_backward(const RelativeBias& o, bool accumulate, Const dbias, Mut dtable) override {
+    run([&](Operands& d) {
+      kernels_->relative_bias_backward(o, accumulate, d.in(dbias, o.heads * o.distances()),
+                                       d.out(dtable, o.buckets * o.heads));
+    });
+  }
+  void image_tokens(const ImageTokens& o, Const patches, Const class_token, Const positions, Mut x) override {
+    run([&](Operands& d) {
+      kernels_->image_tokens(o, d.in(patches, o.images * (o.seq - 1) * o.cols), d.in(class_token, o.cols),
+                             d.in(positions, o.seq * o.cols), d.out(x, o.images * o.seq * o.cols));
+    });
+  }
+  void image_tokens_backward(const ImageTokens& o, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                             Mut dpositions) override {
+    run([&](Operands& d) {
+      kernels_->image_tokens_backward(o, accumulate, d.in(dx, o.images * o.seq * o.cols),
+                                      d.out(dpatches, o.images * (o.seq - 1) * o.cols), d.out(dclass_token, o.cols),
+                                      d.out(dpositions, o.seq * o.cols));
+    });
+  }
+  void first_token(const ImageTokens& o, Const x, Mut y) override {
+    run([&](Operands& d) {
+      kernels_->first_token(o, d.in(x, o.images * o.seq * o.cols), d.out(y, o.images * o.cols));
+    });
+  }
+  void first_token_backward(const ImageTokens& o, Const dy, Mut dx) override {
+    run([&](Operands& d) {
+      kernels_->first_token_backward(o, d.in(dy, o.images * o.cols), d.out(dx, o.images * o.seq * o.cols));
     });
   }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
@@ -175,8 +229,9 @@ class OnDevice final : public Backend {
         : y(o.batch * o.seq * o.heads * o.width),
           q(packed ? 3 * y : y),
           k(o.batch * o.seq * o.keys() * o.width),
-          rows(o.batch * o.heads * o.seq) {}
-    std::int64_t y, q, k, rows;
+          rows(o.batch * o.heads * o.seq),
+          bias(o.heads * o.distances()) {}
+    std::int64_t y, q, k, rows, bias;
   };
   static std::int64_t positions(const Embedding& o) { return std::max(o.positions, o.seq); }
 
