@@ -50,7 +50,7 @@ class Timeline {
   void wait(Stream stream, Stream other) { wait(stream, end_of(other)); }
 
   /// A stream's queue holds so many launches that have not begun; the next one waits for room before it is issued.
-  /// Source: the depth of CUDA's launch queue as measured by many (NVIDIA's forums, "number of pending launches").
+  /// Source: measured, some 1000 kernels of each stream (stackoverflow.com/questions/53970187).
   static constexpr std::size_t launch_queue = 1024;
   Nanoseconds room_in(Stream stream) const { return begun_[at(stream)][launches_[at(stream)] % launch_queue]; }
 

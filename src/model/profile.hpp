@@ -18,7 +18,9 @@ struct ProfiledUnit {
   std::int64_t activation_bytes = 0;  ///< kept for backward, in whatever types; its input included
   std::int64_t output_values = 1;     ///< what it hands on
   std::int64_t operators = 1;         ///< equal ones, as which PyTorch runs it
-  bool waits = false;  ///< its forward stops PyTorch's host until the device has done it, as SyncBatchNorm does
+  /// Its forward stops PyTorch's host until the device has done it, as SyncBatchNorm's does (it selects by a mask;
+  /// torch/nn/modules/_functions.py).
+  bool waits = false;
 };
 
 /// A model by its profile: units one after the other, each of one opaque operator. A sequence is a sample of one token.
