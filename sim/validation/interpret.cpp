@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
-#include <tuple>
 #include <utility>
 
 #include "sim/validation/published_run.hpp"
@@ -97,25 +96,29 @@ class Interpretation {
     if (row_.params_b) read_matrices(1e9 * *row_.params_b);
   }
 
-  /// How many matrices blocks have, and tables the model, follows from its parameters, if any count is 5 % near.
+  /// How many matrices blocks have, and tables the model, follows from its parameters, if any count is 5 % near and
+  /// nearer than what the name says.
   void read_matrices(double parameters) {
-    double nearest = 0.05;
-    for (const bool gated : {run_.gated_mlp, !run_.gated_mlp})
-      for (const bool tied : {run_.tied_head, !run_.tied_head}) {
-        const double off = std::abs(parameters_in_matrices(gated, tied) / parameters - 1);
-        if (off + 1e-3 >= nearest) continue;
+    const std::pair named{run_.gated_mlp, run_.tied_head};
+    double nearest = std::min(0.05, distance(named.first, named.second, parameters) - 0.005);
+    for (const bool gated : {named.first, !named.first})
+      for (const bool tied : {named.second, !named.second}) {
+        const double off = distance(gated, tied, parameters);
+        if (off >= nearest) continue;
         nearest = off;
-        found_ = {gated, tied};
+        run_.gated_mlp = gated, run_.tied_head = tied;
       }
-    if (found_) std::tie(run_.gated_mlp, run_.tied_head) = *found_;
   }
 
-  double parameters_in_matrices(bool gated, bool tied) const {
-    const auto width = static_cast<double>(run_.width), kv = static_cast<double>(run_.kv_heads);
-    const double attention = width * (2 * width + 2 * width / static_cast<double>(run_.heads) * kv);
-    const double feed_forward = (gated ? 3 : 2) * width * static_cast<double>(run_.ffn_width);
-    const double table = width * static_cast<double>(run_.vocab_size);
-    return static_cast<double>(run_.layers) * (attention + feed_forward) + (tied ? 1 : 2) * table;
+  /// From the parameters in matrices, with or without a table of positions, which gated blocks do without.
+  double distance(bool gated, bool tied, double parameters) const {
+    const auto d = [](std::int64_t n) { return static_cast<double>(n); };
+    const double attention = d(run_.width) * (2 + 2 * d(run_.kv_heads) / d(run_.heads)) * d(run_.width);
+    const double feed_forward = (gated ? 3 : 2) * d(run_.width * run_.ffn_width);
+    const double tables = (tied ? 1 : 2) * d(run_.width * run_.vocab_size);
+    const double all = d(run_.layers) * (attention + feed_forward) + tables;
+    const double positions = gated ? 0 : d(run_.width * run_.seq_len);
+    return std::min(std::abs(all / parameters - 1), std::abs((all + positions) / parameters - 1));
   }
 
   void read_cluster() {
@@ -325,7 +328,6 @@ class Interpretation {
   const PublishedRow& row_;
   std::string model_, strategy_, precision_, recompute_, kernels_, notes_, source_;
   PublishedRun run_;
-  std::optional<std::pair<bool, bool>> found_;  ///< gated, tied
 };
 
 /// fms-fsdp counts heads of keys: of its rows that print tokens as well, those of 70 B say so.

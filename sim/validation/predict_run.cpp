@@ -112,6 +112,13 @@ double gradient_copy_bytes(const PublishedRun& run) {
   return 0;
 }
 
+/// FSDP does so even where it keeps them gathered from forward to backward, as with SHARD_GRAD_OP; ZeRO-2 gathers them
+/// after the update.
+bool shards_parameters(const PublishedRun& run) {
+  const bool fsdp = run.runtime == Runtime::pytorch_fsdp1 || run.runtime == Runtime::pytorch_fsdp2;
+  return run.stage == ZeroStage::parameters || (fsdp && run.stage == ZeroStage::gradients);
+}
+
 /// Of the parameters, what adapters are: rank times rows and columns of the products that have one.
 double trained_part(const PublishedRun& run, const Step& step) {
   if (!run.lora) return 1;
@@ -138,7 +145,7 @@ Step blocks_of(const PublishedRun& run, const Gpu& gpu, const Profile& profile) 
           .gpus = run.gpus,
           .gpus_per_node = run.gpus_per_node,
           .shard_degree = run.shard_degree,
-          .shards_parameters = run.stage == ZeroStage::parameters,
+          .shards_parameters = shards_parameters(run),
           .reshards_after_forward = run.reshards_after_forward,
           .shards_gradients = run.stage >= ZeroStage::gradients,
           .gathered_bytes = double(run.gather_bytes),
@@ -216,7 +223,8 @@ PublishedRun completed(PublishedRun run, const Profile& profile) {
   PublishedRun recomputing = run;
   recomputing.recomputed = 1;
   if (!run.shard_degree_stated && !fits(recomputing, profile, 1)) run.shard_degree = run.gpus;
-  if (!run.recomputation_stated && !fits(run, profile, 1)) run.recomputed = 1;
+  // Nine of ten predictions of memory are within 7 %; what is no further over the GPU's may have fitted.
+  if (!run.recomputation_stated && !fits(run, profile, 0.93)) run.recomputed = 1;
   return run;
 }
 
