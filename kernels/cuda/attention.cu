@@ -60,7 +60,8 @@ __global__ void attend(AttentionForward<T> a) {
   for (std::int64_t first = 0; first <= i; first += warp_lanes) {
     const std::int64_t j = first + lane_id();
     __syncwarp();
-    const float score = j <= i ? scaled(dot(q, in.k + j * in.kv_stride, o.width), static_cast<int>(j - i)) : -INFINITY;
+    const float score =
+        j <= i ? scaled(dot(q, in.k + j * in.kv_stride, o.width), static_cast<float>(j - i)) : -INFINITY;
     const float before = highest;
     highest = fmaxf(highest, over_warp(score, Larger{}));
     const float rescale = exp2f(before - highest), weight = j <= i ? exp2f(score - highest) : 0.0F;
@@ -109,7 +110,7 @@ __global__ void differentiate_query(AttentionBackward<T> a) {
     __syncwarp();
     float weight = 0;
     if (j <= i) {
-      const float p = exp2f(scaled(dot(q, in.k + j * in.kv_stride, o.width), static_cast<int>(j - i)) - lse);
+      const float p = exp2f(scaled(dot(q, in.k + j * in.kv_stride, o.width), static_cast<float>(j - i)) - lse);
       weight = p * (dot(dy, in.v + j * in.kv_stride, o.width) - delta);
     }
     weights[lane_id()] = weight;
@@ -137,7 +138,7 @@ __device__ void add_queries(const AttentionBackward<T>& a, std::int64_t sequence
     __syncwarp();
     of_k[lane_id()] = of_v[lane_id()] = 0;
     if (i < o.seq) {
-      const float score = scaled(dot(k, in.q + i * in.q_stride, o.width), static_cast<int>(j - i));
+      const float score = scaled(dot(k, in.q + i * in.q_stride, o.width), static_cast<float>(j - i));
       const float p = exp2f(score - a.log_sum_exp[statistic + i] * log2_e);
       of_v[lane_id()] = p;
       of_k[lane_id()] = p * (dot(v, dy + i * stride, o.width) - a.delta[statistic + i]);

@@ -51,9 +51,7 @@ struct ScoreScale {
       : scale(log2_e / sqrtf(static_cast<float>(o.width))),
         slope(o.alibi == 0 ? 0.0F : log2_e * static_cast<float>(exp2(o.slope_exponent(head)))) {}
   /// `distance` is j − i.
-  __device__ float operator()(float product, int distance) const {
-    return scale * product + slope * static_cast<float>(distance);
-  }
+  __device__ float operator()(float product, float distance) const { return scale * product + slope * distance; }
 };
 
 /// On tensor cores: false if these operands have no such kernel.

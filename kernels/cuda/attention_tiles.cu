@@ -119,11 +119,7 @@ __global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<
     __syncthreads();
     if (at + N < end) bring<W, N>(keys.from(at + N), k);
     commit_copies();
-    const int offset = static_cast<int>(at - first) - warp_row;
-    scores.each([&](float& x, Place place) {
-      const int distance = offset + place.column - place.row;
-      x = distance <= 0 ? scaled(x, distance) : -INFINITY;
-    });
+    make_scores<true>(scores, scaled, static_cast<int>(at - first) - warp_row, -INFINITY);
     rescaling.apply(scores, y);
     add_product<W>(y, scores, v);
   }

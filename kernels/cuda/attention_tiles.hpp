@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "kernels/cuda/attention.hpp"
 #include "kernels/cuda/dynamic_shared.hpp"
 #include "kernels/cuda/launch.hpp"
@@ -20,6 +22,20 @@ template <class T>
 bool in_packs(const Attention& o, const Qkv<const T>& in, const T* dy) {
   constexpr std::int64_t n = access_bytes / sizeof(T);
   return o.width % n == 0 && in.q_stride % n == 0 && in.kv_stride % n == 0 && aligned(in.q, in.k, in.v, dy);
+}
+
+/// Makes a warp's products scores. `offset` is how far the key of its block's first element is behind the query;
+/// queries are rows if `across`, keys otherwise. Where the block lies on or above the diagonal, keys after their query
+/// get `hidden`.
+template <bool across, int M, int N>
+__device__ inline void make_scores(Block<M, N>& products, const ScoreScale& scaled, int offset, float hidden) {
+  constexpr float sign = across ? 1.0F : -1.0F;
+  const int of_lane = across ? lane_column() - lane_row() : lane_row() - lane_column();
+  const float first = static_cast<float>(offset + of_lane);
+  const auto distance = [=](Place at) { return first + sign * static_cast<float>(at.right - at.down); };
+  products.each([&](float& x, Place at) { x = scaled(x, distance(at)); });
+  if (offset + (across ? N : 16 * M) <= 1) return;
+  products.each([&](float& x, Place at) { x = distance(at) <= 0 ? x : hidden; });
 }
 
 template <int W, class T>

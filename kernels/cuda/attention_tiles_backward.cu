@@ -3,6 +3,8 @@
 // Scores are made twice for that: seven products of tiles instead of five, and the same bits every time. In the second,
 // tiles are transposed, so that probabilities come to lie as the next product needs them. Bound by tensor cores and
 // reads of shared memory.
+#include <cmath>
+
 #include "kernels/cuda/attention_tiles.hpp"
 
 namespace foreshard::kernels::cuda {
@@ -65,11 +67,8 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(Attenti
     Block<M, N> p, ds;
     multiply_rows<W>(p, q, warp_row, k);
     multiply_rows<W>(ds, dy, warp_row, v);
-    const int offset = static_cast<int>(at - first) - warp_row;
-    p.each([&](float& x, Place place) {
-      const int distance = offset + place.column - place.row;
-      x = distance <= 0 ? exp2f(scaled(x, distance) - of.lse[place.m][place.half]) : 0.0F;
-    });
+    make_scores<true>(p, scaled, static_cast<int>(at - first) - warp_row, -INFINITY);
+    p.each([&](float& x, Place place) { x = exp2f(x - of.lse[place.m][place.half]); });
     ds.each_with(p, [&](float& x, float p_ij, Place place) { x = p_ij * (x - of.delta[place.m][place.half]); });
     add_product<W>(dq, ds, k);
   }
@@ -95,7 +94,7 @@ __device__ void bring_queries(const AttentionBackward<T>& a, std::int64_t sequen
   commit_copies();
   if (threadIdx.x >= step_rows) return;
   const std::int64_t i = at + threadIdx.x, statistic = statistic_at(o, sequence, head) + i;
-  tile.lse[threadIdx.x] = i < o.seq ? a.log_sum_exp[statistic] * log2_e : 0.0F;
+  tile.lse[threadIdx.x] = i < o.seq ? a.log_sum_exp[statistic] * log2_e : INFINITY;  // then all probabilities are 0
   tile.delta[threadIdx.x] = i < o.seq ? a.delta[statistic] : 0.0F;
 }
 
@@ -130,15 +129,11 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionB
     const ScoreScale scaled(o, first_head + step / steps_a_head);
     Block<M, N> p, ds;
     multiply_rows<W>(p, k, warp_row, tile.q);
-    const int offset = static_cast<int>(first - at) + warp_row,
-              present = static_cast<int>(min(o.seq - at, std::int64_t{N}));
-    p.each([&](float& x, Place place) {
-      const int distance = offset + place.row - place.column;
-      x = distance <= 0 && place.column < present ? exp2f(scaled(x, distance) - tile.lse[place.column]) : 0.0F;
-    });
+    make_scores<false>(p, scaled, static_cast<int>(first - at) + warp_row, -INFINITY);
+    p.each([&](float& x, Place place) { x = exp2f(x - tile.lse[place.column()]); });
     add_product<W>(dv, p, tile.dy);
     multiply_rows<W>(ds, v, warp_row, tile.dy);
-    ds.each_with(p, [&](float& x, float p_ji, Place place) { x = p_ji * (x - tile.delta[place.column]); });
+    ds.each_with(p, [&](float& x, float p_ji, Place place) { x = p_ji * (x - tile.delta[place.column()]); });
     add_product<W>(dk, ds, tile.q);
   }
   const Qkv<T> to = head_of(o, a.grads, sequence, first_head);

@@ -87,10 +87,16 @@ __device__ inline Halved load_b(const T* tile, int k, int n) {
   return Halved(r);
 }
 
-/// Where an element of a block lies: in which 16 rows and which half of them, and its row and column.
+/// Where an element of a block lies: in which 16 rows and which half of them; its row and column are those of the
+/// lane's first element and, known when compiled, how far down and right of that it is.
 struct Place {
-  int m, half, row, column;
+  int m, half, first_row, first_column, down, right;
+
+  __device__ int row() const { return first_row + down; }
+  __device__ int column() const { return first_column + right; }
 };
+__device__ inline int lane_row() { return threadIdx.x % warp_lanes / 4; }
+__device__ inline int lane_column() { return threadIdx.x % 4 * 2; }
 
 /// A warp's results: M times 16 rows, of N columns. Lane l has rows l / 4 and l / 4 + 8 of each 16, and of every eight
 /// columns 2·(l mod 4) and the next.
@@ -109,14 +115,14 @@ struct Block {
   /// f(element, the other block's element, their place).
   template <class F>
   __device__ void each_with(const Block& other, F f) {
-    const int row = threadIdx.x % warp_lanes / 4, column = threadIdx.x % 4 * 2;
+    const int row = lane_row(), column = lane_column();
 #pragma unroll
     for (int m = 0; m < M; ++m)
 #pragma unroll
       for (int n = 0; n < N / 8; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          f(v[m][n][i], other.v[m][n][i], Place{m, i / 2, 16 * m + row + i / 2 * 8, 8 * n + column + i % 2});
+          f(v[m][n][i], other.v[m][n][i], Place{m, i / 2, row, column, 16 * m + i / 2 * 8, 8 * n + i % 2});
   }
 };
 
@@ -169,7 +175,8 @@ template <class T, int M, int N>
 __device__ inline void write(Block<M, N>& block, std::int64_t row, std::int64_t rows, std::int64_t width, T* to,
                              std::int64_t stride, float scale) {
   block.each([&](float& x, Place at) {
-    if (row + at.row < rows && at.column < width) to[(row + at.row) * stride + at.column] = narrowed<T>(x * scale);
+    if (row + at.row() < rows && at.column() < width)
+      to[(row + at.row()) * stride + at.column()] = narrowed<T>(x * scale);
   });
 }
 
