@@ -1,4 +1,4 @@
-// foreshard-data: makes token shards from text, and describes shards.
+// foreshard-data: makes token shards from text and image shards from other files, and describes shards.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,8 +8,10 @@
 #include "base/config.hpp"
 #include "base/error.hpp"
 #include "base/run_main.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "train/byte_data.hpp"
+#include "train/image_data.hpp"
 
 namespace {
 
@@ -59,6 +61,51 @@ int make(int argc, char** argv) {
   }
   fmt::print("{}.json: vocabulary {}, tokenizer {}\n", out, sidecar.vocab_size, sidecar.tokenizer);
   print_rails(sidecar.entropy, sidecar.vocab_size);
+  return done();
+}
+
+Config image_options() {
+  Config config("foreshard-data images", "Makes a data set of labelled images, for models of images.");
+  config.example("foreshard-data images --format cifar10 --files data_batch_1.bin,data_batch_2.bin --out data/cifar");
+  config.example("foreshard-data images --format synthetic --count 5000 --classes 10 --side 32 --out data/shapes");
+  config.add("format", "cifar10", "what to read, or synthetic: patterns with noise, a function of the seed",
+             {.choices = {"cifar10", "cifar100", "idx", "synthetic"}});
+  config.add("files", "", "cifar: binary files, comma-separated; idx: the file of images, then that of labels");
+  config.add("count", 5000, "of synthetic images", {.min = 1, .max = 1 << 24});
+  config.add("classes", 10, "of synthetic images", {.min = 1, .max = 1 << 16});
+  config.add("side", 32, "of synthetic images", {.unit = "pixels", .min = 1, .max = 1024});
+  config.add("seed", 1234, "of synthetic images");
+  config.add("out", "", "prefix of the files to write: PREFIX_train.bin, PREFIX_val.bin");
+  config.add("val-fraction", 0.1, "part of the images, at the end, for validation", {.min = 0, .max = 0.9});
+  config.add("force", false, "overwrite files that exist");
+  return config;
+}
+
+train::LabelledImages images_of(const Config& config) {
+  const auto format = config.get<std::string>("format");
+  if (format == "synthetic")
+    return train::synthetic_images(config.get<std::int64_t>("count"), config.get<std::int64_t>("classes"),
+                                   config.get<std::int64_t>("side"),
+                                   static_cast<std::uint64_t>(config.get<std::int64_t>("seed")));
+  require(config, "files");
+  const auto list = config.get<std::string>("files");
+  const auto names = split(list, ',');
+  const std::vector<std::filesystem::path> files(names.begin(), names.end());
+  if (format != "idx") return train::read_cifar(files, format == "cifar100");
+  if (files.size() == 2) return train::read_idx(files[0], files[1]);
+  throw InputError(ExitCode::usage, fmt::format("--files={}: expected a file of images and one of labels", list));
+}
+
+int make_images(int argc, char** argv) {
+  Config config = image_options();
+  config.parse(argc, argv);
+  if (answered(config)) return done();
+  require(config, "out");
+  const train::LabelledImages images = images_of(config);
+  for (const auto& file : train::write_image_data(images, config.get<std::string>("out"),
+                                                  config.get<double>("val-fraction"), config.get<bool>("force")))
+    fmt::print("{}: {} images of {} x {} x {}, {} classes\n", file.string(), count_text(train::ImageShard(file).size()),
+               images.shape.channels, images.shape.height, images.shape.width, images.classes);
   return done();
 }
 
@@ -127,16 +174,18 @@ int info(int argc, char** argv) {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "make") == 0) return make(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "images") == 0) return make_images(argc - 1, argv + 1);
   if (argc > 1 && std::strcmp(argv[1], "info") == 0) return info(argc - 1, argv + 1);
-  Config config("foreshard-data", "Makes and describes data sets of tokens, in the layout of llm.c.");
+  Config config("foreshard-data",
+                "Makes and describes data sets of tokens, in the layout of llm.c, and of labelled images.");
   config.example("foreshard-data make --text devil.txt --out data/devil");
   config.example("foreshard-data info data/devil_train.bin");
   config.add("json", false, "with --version: as JSON");
-  config.add_arguments("make|info", "what to do; each has its own --help", 0, 1);
+  config.add_arguments("make|images|info", "what to do; each has its own --help", 0, 1);
   config.parse(argc, argv);
   if (answered(config)) return done();
   const std::string given = config.arguments().empty() ? "nothing" : "`" + config.arguments().front() + "`";
-  throw InputError(ExitCode::usage, fmt::format("{} given, expected make or info", given));
+  throw InputError(ExitCode::usage, fmt::format("{} given, expected make, images or info", given));
 }
 
 }  // namespace

@@ -20,6 +20,14 @@ static_assert(kernels::ExactSum::words == exact_sum_words);
 kernels::Rows rows_of(const Sizes& s) { return {.rows = s.rows, .cols = s.cols}; }
 std::int64_t count_of(const Sizes& s) { return s.rows * s.cols; }
 
+/// What a micro-batch has of a step's batch.
+template <class T>
+std::span<const T> part(std::span<const T> all, int micro_batch, std::size_t count) {
+  const std::size_t first = count * static_cast<std::size_t>(micro_batch);
+  FORESHARD_EXPECT(all.size() >= first + count, "the step's batch is too short for the plan");
+  return all.subspan(first, count);
+}
+
 }  // namespace
 
 void* Dispatch::bytes(const Operand& operand) {
@@ -45,6 +53,8 @@ void Dispatch::run(const Op& op, const exec::StepContext& context, int micro_bat
   switch (op.kind) {
     case OpKind::load_batch:
       return load_batch(op, context, micro_batch);
+    case OpKind::load_images:
+      return load_images(op, context, micro_batch);
     case OpKind::embedding_backward:
       return embedding_backward(op);
     case OpKind::dropout:
@@ -106,11 +116,19 @@ void Dispatch::dropout(const Op& op, const exec::StepContext& context, int micro
 }
 
 void Dispatch::load_batch(const Op& op, const exec::StepContext& context, int micro_batch) {
-  const auto rows = static_cast<std::size_t>(op.sizes.rows), first = rows * static_cast<std::size_t>(micro_batch);
-  FORESHARD_EXPECT(context.tokens.size() >= first + rows && context.targets.size() >= first + rows,
-                   "the step's batch is too short for the plan");
-  std::ranges::copy(context.tokens.subspan(first, rows), static_cast<std::int32_t*>(out(op, 0).data));
-  std::ranges::copy(context.targets.subspan(first, rows), static_cast<std::int32_t*>(out(op, 1).data));
+  const auto load = [&](const Operand& to, std::span<const std::int32_t> from) {
+    if (!to.present()) return;
+    const auto count = static_cast<std::size_t>(to.size_bytes / size_bytes(DType::i32));
+    std::ranges::copy(part(from, micro_batch, count), static_cast<std::int32_t*>(bytes(to)));
+  };
+  load(plan_.outputs(op)[0], context.tokens);
+  load(plan_.outputs(op)[1], context.targets);
+}
+
+void Dispatch::load_images(const Op& op, const exec::StepContext& context, int micro_batch) {
+  const std::int64_t count = count_of(op.sizes);
+  const auto images = part(context.images, micro_batch, static_cast<std::size_t>(count));
+  kernels_.cast(count, false, {images.data(), DType::f32}, out(op, 0));
 }
 
 void Dispatch::zero_fill(const Op& op) {
@@ -200,13 +218,13 @@ void Dispatch::update(const Op& op, const exec::StepContext& context) {
 
 /// Elements [first, first + count) of the shard.
 void Dispatch::update_piece(const Op& op, const kernels::Update& update, std::int64_t first) {
-  const auto part = [&](auto operand) {
+  const auto piece = [&](auto operand) {
     operand.data =
         const_cast<std::byte*>(static_cast<const std::byte*>(operand.data)) + first * size_bytes(operand.dtype);
     return operand;
   };
-  const kernels::Const grad = part(in(op, 0));
-  const auto o = [&](std::size_t index) { return part(out(op, index)); };
+  const kernels::Const grad = piece(in(op, 0));
+  const auto o = [&](std::size_t index) { return piece(out(op, index)); };
   switch (op.kind) {
     case OpKind::adamw:
       return kernels_.adamw(update, grad, o(0), o(1), o(2));

@@ -30,6 +30,7 @@ class Dispatch {
   void embedding_backward(const plan::Op& op);
   void dropout(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void load_batch(const plan::Op& op, const exec::StepContext& context, int micro_batch);
+  void load_images(const plan::Op& op, const exec::StepContext& context, int micro_batch);
   void zero_fill(const plan::Op& op);
   void cast_shard(const plan::Op& op);
   void retain(const plan::Op& op);

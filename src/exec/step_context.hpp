@@ -22,6 +22,7 @@ struct StepContext {
   double max_norm = 1.0;                          ///< clip the global gradient norm to this; 0 = never
   double clip_value = 0;                          ///< then cut each element to ± this; 0 = never
   std::span<const std::int32_t> tokens, targets;  ///< all micro-batches of this rank; target −1 = ignored
+  std::span<const float> images;  ///< patches of all micro-batches of this rank, where the plan is of images
 };
 
 }  // namespace foreshard::exec

@@ -72,7 +72,7 @@ struct Graph {
   std::vector<Operator> operators;
   std::vector<Unit> units;
   std::vector<std::string> modules;  ///< paths, e.g. "h.3.attn.c_attn"; a module lies within those that begin its path
-  TensorId tokens, targets;          ///< i32, one per row
+  TensorId tokens, targets;          ///< i32, one per row; of images one target for each
   TensorId loss;                     ///< f64[2]: sum of the token losses, number of valid tokens
   std::int64_t batch = 0, seq = 0;
   DType dtype = DType::f32;  ///< in which parameters are kept and updated, and statistics are

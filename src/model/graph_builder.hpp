@@ -19,6 +19,8 @@ class GraphBuilder {
   const BatchShape& shape() const { return shape_; }
   TensorId tokens() const { return graph_.tokens; }
   TensorId targets() const { return graph_.targets; }
+  /// Of all sequences, not of all tokens.
+  void one_target_a_sequence() { graph_[graph_.targets].elements = shape_.batch; }
 
   /// What follows belongs to a new unit; or to the root again.
   void begin_unit(std::string name);

@@ -15,7 +15,9 @@ namespace {
 
 constexpr double stddev = 0.02;  // initializer_range of Hugging Face's configuration
 
-constexpr std::array<Preset<VitConfig>, 3> presets = {{
+constexpr std::array<Preset<VitConfig>, 4> presets = {{
+    {"vit-cifar10",
+     {.layers = 6, .width = 256, .heads = 4, .ffn_width = 1024, .patches = 64, .patch_values = 48, .classes = 10}},
     {"vit-b16", {}},
     {"vit-l16", {.layers = 24, .width = 1024, .heads = 16, .ffn_width = 4096}},
     {"vit-h14", {.layers = 32, .width = 1280, .heads = 16, .ffn_width = 5120, .patches = 256, .patch_values = 588}},
@@ -24,7 +26,9 @@ constexpr std::array<Preset<VitConfig>, 3> presets = {{
 class VitBuilder : GraphBuilder {
  public:
   VitBuilder(const VitConfig& config, std::int64_t images, DType dtype)
-      : GraphBuilder({images, config.tokens()}, dtype), c_(config) {}
+      : GraphBuilder({images, config.tokens()}, dtype), c_(config) {
+    one_target_a_sequence();
+  }
 
   Graph build() {
     TensorId x = embeddings("embeddings");

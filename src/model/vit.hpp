@@ -25,7 +25,8 @@ struct VitConfig {
   std::int64_t tokens() const { return patches < INT64_MAX ? patches + 1 : patches; }
 };
 
-/// Names that `vit_preset` knows: vit-b16, vit-l16, vit-h14, with 1000 classes.
+/// Names that `vit_preset` knows: vit-b16, vit-l16, vit-h14, with 1000 classes; vit-cifar10, small, with patches of 4·4
+/// pixels.
 std::vector<std::string_view> vit_presets();
 VitConfig vit_preset(std::string_view name);
 

@@ -26,6 +26,13 @@ double touched_bytes(const Op& op, const Operand& operand) {
                : whole;
 }
 
+/// Models of images, and profiles, do not read tokens.
+bool is_read(const model::Graph& graph, model::TensorId tensor) {
+  return std::ranges::any_of(graph.operators, [&](const model::Operator& op) {
+    return std::ranges::find(op.inputs, tensor) != op.inputs.end();
+  });
+}
+
 bool sums_everywhere(OpKind kind) {
   return kind == OpKind::all_reduce || kind == OpKind::sum_norm || kind == OpKind::sum_loss;
 }
@@ -70,7 +77,8 @@ void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOp
     if (moments > 0) flat.first_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u}, offload.optimizer);
     if (moments > 1) flat.second_moment = persistent(trainable_bytes, MemoryClass::optimizer, {u}, offload.optimizer);
   }
-  tokens = persistent(graph[graph.tokens].elements * size_bytes(DType::i32), MemoryClass::batch);
+  if (is_read(graph, graph.tokens))
+    tokens = persistent(graph[graph.tokens].elements * size_bytes(DType::i32), MemoryClass::batch);
   targets = persistent(graph[graph.targets].elements * size_bytes(DType::i32), MemoryClass::batch);
   local_loss = persistent(2 * size_bytes(DType::f64), MemoryClass::batch);
   plan.loss = persistent(2 * size_bytes(DType::f64), MemoryClass::batch);

@@ -73,11 +73,11 @@ class Scheduler {
 
   /// When a micro-batch begins to compute, the one before has reduced everything.
   void load_batch(bool first) {
-    const std::int64_t rows = graph_[graph_.tokens].elements;
+    const std::int64_t rows = graph_[graph_.tokens].elements, targets = graph_[graph_.targets].elements;
     reductions_.add_waits_for_micro_batch_before(waits_);
     build_.op({.kind = OpKind::load_batch, .sizes = {.rows = rows}}, {},
-              std::array{build_.words(build_.tokens, rows, DType::i32, true),
-                         build_.words(build_.targets, rows, DType::i32, true)},
+              std::array{build_.tokens.valid() ? build_.words(build_.tokens, rows, DType::i32, true) : Operand{},
+                         build_.words(build_.targets, targets, DType::i32, true)},
               waits_);
     waits_.clear();
     if (first)

@@ -1,11 +1,7 @@
 #include "train/data_shard.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <utility>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -57,27 +52,6 @@ std::string unknown_format_text(std::int32_t magic) {
   }
   return fmt::format("not a shard of tokens: it begins with {}, expected {} (16-bit tokens) or {} (32-bit); {}", magic,
                      magic_u16, magic_u32, hint);
-}
-
-/// A file's bytes, mapped. The descriptor is not needed afterwards. A pipe is refused rather than waited for.
-std::span<const std::byte> map_file(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) refuse(path, fmt::format("cannot be opened ({})", std::strerror(errno)));
-  struct stat facts {};
-  const bool regular = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
-  const auto size = regular ? static_cast<std::size_t>(facts.st_size) : 0;
-  void* address = size > 0 ? mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
-  const int error = errno;
-  close(file);
-  if (!regular) refuse(path, "is not a regular file");
-  if (size == 0) refuse(path, "is empty, expected a shard of tokens");
-  if (address == MAP_FAILED)
-    throw LibraryError(fmt::format("mmap of {} ({} bytes): {}", path.string(), size, std::strerror(error)));
-  return {static_cast<const std::byte*>(address), size};
-}
-
-void unmap(std::span<const std::byte> mapped) {
-  if (!mapped.empty()) munmap(const_cast<std::byte*>(mapped.data()), mapped.size());
 }
 
 using Header = std::array<std::int32_t, 256>;
@@ -156,32 +130,11 @@ void write_tokens(const std::filesystem::path& path, const Format& format, std::
 
 }  // namespace
 
-DataShard::DataShard(const std::filesystem::path& path) : path_(path), mapped_(map_file(path)) {
-  try {
-    const Header header = header_of(path, mapped_);
-    token_bytes_ = format_of(path, header).token_bytes;
-    size_ = header[2];
-    check_size(path, static_cast<std::int64_t>(mapped_.size()), size_, token_bytes_);
-  } catch (...) {
-    unmap(mapped_);
-    throw;
-  }
-}
-
-DataShard::~DataShard() { unmap(mapped_); }
-
-DataShard::DataShard(DataShard&& other) noexcept
-    : path_(std::move(other.path_)),
-      mapped_(std::exchange(other.mapped_, {})),
-      size_(other.size_),
-      token_bytes_(other.token_bytes_) {}
-
-DataShard& DataShard::operator=(DataShard&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(mapped_, other.mapped_);
-  std::swap(size_, other.size_);
-  std::swap(token_bytes_, other.token_bytes_);
-  return *this;
+DataShard::DataShard(const std::filesystem::path& path) : file_(path, "a shard of tokens") {
+  const Header header = header_of(path, file_.bytes());
+  token_bytes_ = format_of(path, header).token_bytes;
+  size_ = header[2];
+  check_size(path, static_cast<std::int64_t>(file_.bytes().size()), size_, token_bytes_);
 }
 
 std::int64_t DataShard::operator[](std::int64_t index) const {
@@ -191,12 +144,13 @@ std::int64_t DataShard::operator[](std::int64_t index) const {
 }
 
 void DataShard::read(std::int64_t first, std::span<std::int32_t> out) const {
-  FORESHARD_EXPECT(first >= 0 && first + std::ssize(out) <= size_, "read past the end of " + path_.string());
-  token_bytes_ == 2 ? copy_tokens<std::uint16_t>(mapped_, first, out) : copy_tokens<std::uint32_t>(mapped_, first, out);
+  FORESHARD_EXPECT(first >= 0 && first + std::ssize(out) <= size_, "read past the end of " + path().string());
+  token_bytes_ == 2 ? copy_tokens<std::uint16_t>(file_.bytes(), first, out)
+                    : copy_tokens<std::uint32_t>(file_.bytes(), first, out);
 }
 
 DataShard::Contents DataShard::contents() const {
-  const auto tokens = mapped_.subspan(header_bytes);
+  const auto tokens = file_.bytes().subspan(header_bytes);
   return token_bytes_ == 2 ? contents_of<std::uint16_t>(tokens) : contents_of<std::uint32_t>(tokens);
 }
 
@@ -204,9 +158,9 @@ DataShard::Contents DataShard::check_tokens(std::int64_t vocab_size) const {
   const Contents seen = contents();
   const std::int64_t largest = seen.largest_token;
   if (largest < vocab_size) return seen;
-  refuse(path_, fmt::format("holds token {}, but the model's vocabulary ends at {} (model.vocab_size = {}); "
-                            "use a vocabulary of at least {}, or the data this model is meant for",
-                            largest, vocab_size - 1, vocab_size, largest + 1));
+  refuse(path(), fmt::format("holds token {}, but the model's vocabulary ends at {} (model.vocab_size = {}); "
+                             "use a vocabulary of at least {}, or the data this model is meant for",
+                             largest, vocab_size - 1, vocab_size, largest + 1));
 }
 
 void write_shard(const std::filesystem::path& path, std::span<const std::uint16_t> tokens) {

@@ -6,21 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "train/mapped_file.hpp"
+
 namespace foreshard::train {
 
 /// A file of tokens in the layout of llm.c (https://github.com/karpathy/llm.c, llmc/dataloader.h): 256 little-endian
 /// int32 (magic, version, token count, zeros), then the tokens: uint16 (magic 20240520, version 1) or uint32 (20240801,
-/// version 7). Mapped into memory, read only: opening costs nothing however long the file is.
+/// version 7).
 class DataShard {
  public:
   /// Throws InputError(bad_input) for what is not a whole shard: missing, another format (named if it is one of
   /// llm.c's), unknown version, or a size that does not match the count.
   explicit DataShard(const std::filesystem::path& path);
-  ~DataShard();
-  DataShard(DataShard&& other) noexcept;
-  DataShard& operator=(DataShard&& other) noexcept;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
   std::int64_t size() const { return size_; }         ///< tokens
   int token_bytes() const { return token_bytes_; }    ///< 2 or 4
   std::int64_t operator[](std::int64_t index) const;  ///< token at 0 <= index < size()
@@ -39,8 +38,7 @@ class DataShard {
   Contents check_tokens(std::int64_t vocab_size) const;
 
  private:
-  std::filesystem::path path_;
-  std::span<const std::byte> mapped_;
+  MappedFile file_;
   std::int64_t size_ = 0;
   int token_bytes_ = 2;
 };

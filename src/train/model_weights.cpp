@@ -19,8 +19,9 @@ using Tensors = std::map<std::string, StoredTensor, std::less<>>;
 constexpr std::int64_t piece_elements = 1 << 18;
 constexpr std::size_t most_problems = 8;
 
-Tensors::iterator find(Tensors& tensors, const std::string& parameter) {
-  for (const char* prefix : {"", "model.", "transformer."})
+Tensors::iterator find(Tensors& tensors, const std::string& parameter, const std::string& stored) {
+  if (const auto found = tensors.find(stored); found != tensors.end()) return found;
+  for (const char* prefix : {"", "model.", "transformer.", "vit."})
     if (const auto found = tensors.find(prefix + parameter); found != tensors.end()) return found;
   return tensors.end();
 }
@@ -79,18 +80,14 @@ ModelWeights::ModelWeights(const std::filesystem::path& path, const model::Confi
   Tensors tensors = read_safetensors_model(path);
   std::vector<std::string> problems;
   for (const model::Parameter& parameter : graph.parameters) {
-    const auto found = find(tensors, parameter.name);
+    const auto found = find(tensors, parameter.name, stored_name(model, parameter));
     if (found == tensors.end()) {
       problems.push_back(fmt::format("{} {} is missing", parameter.name, shape_text(parameter.shape)));
       continue;
     }
     Source source{.tensor = found->second, .transposed = is_stored_transposed(model, parameter)};
-    std::vector<std::int64_t> expected = parameter.shape;
-    if (source.transposed) {
-      source.rows = expected[0], source.cols = expected[1];
-      std::ranges::reverse(expected);
-    }
-    if (std::string problem = problem_with(source.tensor, parameter, expected); !problem.empty())
+    if (source.transposed) source.rows = parameter.shape[0], source.cols = parameter.shape[1];
+    if (std::string problem = problem_with(source.tensor, parameter, stored_shape(model, parameter)); !problem.empty())
       problems.push_back(std::move(problem));
     sources_.push_back(std::move(source));
     tensors.erase(found);

@@ -53,7 +53,7 @@ LossFault loss_fault(const TrainingRank& rank, int index, const Batch& batch) {
   const engine::LossFault fault = rank.loss_fault();
   LossFault found{index, fault.micro_batch, fault.row};
   const std::int64_t first = rank.plan().micro_batch_tokens * fault.micro_batch;
-  if (fault.row >= 0) found.token = batch.tokens[static_cast<std::size_t>(first + fault.row)];
+  if (fault.row >= 0 && !batch.tokens.empty()) found.token = batch.tokens[static_cast<std::size_t>(first + fault.row)];
   return found;
 }
 
@@ -81,7 +81,9 @@ std::string loss_text(const std::vector<Findings>& all, std::int64_t seq) {
   if (faults.empty()) return "the loss is finite on every rank";
   const LossFault& f = faults.front();
   std::string text = fmt::format("the loss of rank {} in micro-batch {}", f.rank, f.micro_batch);
-  if (f.row >= 0) text += fmt::format(" (sequence {}, position {}, token {})", f.row / seq, f.row % seq, f.token);
+  if (f.row >= 0 && f.token < 0) text += fmt::format(" (image {})", f.row);
+  if (f.row >= 0 && f.token >= 0)
+    text += fmt::format(" (sequence {}, position {}, token {})", f.row / seq, f.row % seq, f.token);
   if (faults.size() > 1) text += fmt::format(" and of {} more rank(s)", faults.size() - 1);
   return text + " is not finite";
 }

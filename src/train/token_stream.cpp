@@ -7,14 +7,10 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/units.hpp"
-#include "train/permutation.hpp"
 
 namespace foreshard::train {
 
 namespace {
-
-std::int64_t rows_of_rank(const StreamOptions& options) { return options.micro_batches * options.local_batch; }
-std::int64_t rows_of_step(const StreamOptions& options) { return options.world_size * rows_of_rank(options); }
 
 std::int64_t divided_up(std::int64_t number, std::int64_t by) { return (number + by - 1) / by; }
 
@@ -30,6 +26,7 @@ void resize(Batch& batch, std::int64_t rows, std::int64_t seq_len) {
   const auto size = static_cast<std::size_t>(rows * seq_len);
   batch.tokens.resize(size);
   batch.targets.resize(size);
+  batch.images.clear();
 }
 
 std::span<std::int32_t> row_of(std::vector<std::int32_t>& values, std::int64_t row, std::int64_t seq_len) {
@@ -84,8 +81,8 @@ void WindowList::read(std::int64_t index, std::int64_t row, Batch& batch) const 
 }
 
 TokenStream::TokenStream(const std::vector<std::filesystem::path>& paths, const StreamOptions& options)
-    : options_(options), windows_(paths, options, false) {
-  const std::int64_t rows = rows_of_step(options_);
+    : options_(options), windows_(paths, options, false), order_(options, windows_.size()) {
+  const std::int64_t rows = order_.of_step();
   if (windows_.size() >= rows) return;
   throw InputError(ExitCode::bad_input,
                    fmt::format("{}{}: too short: a step of {} sequences of {} tokens needs at least {} tokens, there "
@@ -96,21 +93,12 @@ TokenStream::TokenStream(const std::vector<std::filesystem::path>& paths, const 
                                count_text(windows_.tokens()), count_text(windows_.size())));
 }
 
-std::int64_t TokenStream::window(std::int64_t position) const {
-  const std::int64_t epoch = position / windows_.size(), index = position % windows_.size();
-  if (!options_.shuffle) return index;
-  return permuted(index, windows_.size(), options_.seed, static_cast<std::uint64_t>(epoch));
-}
-
 void TokenStream::read(std::int64_t step, Batch& batch) const {
-  FORESHARD_EXPECT(step >= 1, "steps are counted from 1");
-  const std::int64_t rows = rows_of_rank(options_);
-  const std::int64_t first = (step - 1) * rows_of_step(options_) + options_.rank * rows;
-  resize(batch, rows, options_.seq_len);
-  for (std::int64_t row = 0; row < rows; ++row) windows_.read(window(first + row), row, batch);
+  resize(batch, order_.of_rank(), options_.seq_len);
+  for (std::int64_t row = 0; row < order_.of_rank(); ++row) windows_.read(order_.row(step, row), row, batch);
 }
 
-std::int64_t TokenStream::steps_per_epoch() const { return divided_up(windows_.size(), rows_of_step(options_)); }
+std::string TokenStream::size_text() const { return count_text(tokens()) + " tokens"; }
 
 ValidationStream::ValidationStream(const std::vector<std::filesystem::path>& paths, const StreamOptions& options)
     : options_(options), windows_(paths, options, true) {}

@@ -73,7 +73,8 @@ void add_train_keys(Config& config) {
              "parameters by name with settings of their own, e.g. '*.bias,*.ln_*:weight_decay=0; wte.*:lr_scale=0.1'; "
              "the first that matches counts");
   add_lr_keys(config);
-  config.add("data.path", std::string(), "training shards (glob), as foreshard-data makes them");
+  config.add("data.path", std::string(),
+             "training shards (glob), of tokens or of images, as foreshard-data makes them");
   config.add("data.val_path", std::string(), "validation shards (glob); empty = no validation");
   config.add("data.shuffle", false, "shuffle the rows of each epoch");
   config.add("validation.freq", 100, "validate every so many steps, and at the end; 0 = never",
@@ -166,13 +167,14 @@ TrainSettings read_train_settings(const Config& config) {
 
 void expect_kernels_exist(const plan::Settings& plan, const TrainSettings& train) {
   const std::string_view family = model::family_of(plan.model);
-  const bool only_on_cpu = family == "t5";
-  if (family != "vit" && family != "profile" && !(only_on_cpu && train.on_cuda)) return;
+  const bool only_on_cpu = family == "t5" || family == "vit";
+  if (family != "profile" && !(only_on_cpu && train.on_cuda)) return;
   throw InputError(ExitCode::usage,
-                   fmt::format("model.preset: the engine has no kernels for models of the family {}{}\n"
+                   fmt::format("model.preset: the engine has no kernels for models of the family {}{}
+                               "
                                "  expected: gpt, llama, mpt{}; foreshard-plan predicts this one",
                                family, train.on_cuda ? " on CUDA devices" : "",
-                               train.on_cuda ? ", or for t5 engine.device=cpu" : " or t5"));
+                               only_on_cpu ? fmt::format(", or for {} engine.device=cpu", family) : ", t5 or vit"));
 }
 
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {

@@ -49,10 +49,8 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
       stop_(communicator, stop_requested) {
   expect_same_config(communicator_, config_);
   together(communicator_, [&] {
-    const StreamOptions options = stream_options(plan_settings_, settings_, communicator_);
-    data_ = std::make_unique<TokenStream>(shard_paths(settings_.data_path), options);
-    if (!settings_.validation_path.empty())
-      validation_ = std::make_unique<ValidationStream>(shard_paths(settings_.validation_path), options);
+    data_ = open_training_data(plan_settings_, settings_, communicator_);
+    validation_ = open_validation_data(plan_settings_, settings_, communicator_);
   });
   base_rss_bytes_ = resident_bytes();
   rank_.emplace(plan_settings_, DType::f32, settings_.seed, communicator_, settings_.optimizer,
@@ -160,8 +158,7 @@ void Trainer::introduce() const {
            plan_settings_.batch.seq);
   log_info("plan         {} ops, arena {} a rank, hash {:016x}", plan.ops.size(), bytes_text(plan.arena_bytes),
            plan::hash_of(plan));
-  log_info("data         {} tokens, {} steps an epoch", count_text(data_->tokens()),
-           count_text(data_->steps_per_epoch()));
+  log_info("data         {}, {} steps an epoch", data_->size_text(), count_text(data_->steps_per_epoch()));
   for (const std::string& line : config_.overrides()) log_info("{}", line);
   if (folder_) log_info("run folder   {}", folder_->path().string());
 }
@@ -326,7 +323,7 @@ Manifest Trainer::checkpoint_facts() const {
   facts.layout = layout_of(plan_settings_, rank_->plan(), config_.get<std::string>("optimizer.name"), settings_.seed);
   const auto hashes = communicator_.all_gather_u64(data_->content_hash());
   facts.layout["data"] = {
-      {"sequences", data_->windows()},
+      {"sequences", data_->rows()},
       {"content", fmt::format("{:016x}", std::accumulate(hashes.begin(), hashes.end(), std::uint64_t{0}))},
       {"shuffle", settings_.shuffle}};
   return facts;

@@ -79,8 +79,8 @@ class Trainer {
   comm::Communicator& communicator_;
   std::unique_ptr<kernels::Backend> kernels_;
   KernelChoices kernel_choices_;
-  std::unique_ptr<TokenStream> data_;
-  std::unique_ptr<ValidationStream> validation_;
+  std::unique_ptr<TrainingData> data_;
+  std::unique_ptr<ValidationData> validation_;
   std::int64_t base_rss_bytes_;
   engine::PulseBoard pulses_;
   std::optional<TrainingRank> rank_;

@@ -63,7 +63,8 @@ exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate,
           .max_norm = optimizer_.max_norm,
           .clip_value = optimizer_.clip_value,
           .tokens = batch.tokens,
-          .targets = batch.targets};
+          .targets = batch.targets,
+          .images = batch.images};
 }
 
 StepResult TrainingRank::step(std::int64_t step, double learning_rate, const Batch& batch, trace::Recorder* recorder) {

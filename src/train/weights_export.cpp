@@ -19,12 +19,6 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t alignment = 64;  // of the first tensor in the file
 
-std::vector<std::int64_t> stored_shape(const model::Config& model, const model::Parameter& parameter) {
-  std::vector<std::int64_t> shape = parameter.shape;
-  if (is_stored_transposed(model, parameter)) std::ranges::reverse(shape);
-  return shape;
-}
-
 std::string header_of(const model::Config& model, const model::Graph& graph, DType dtype) {
   nlohmann::ordered_json json{{"__metadata__", {{"format", "pt"}}}};
   std::int64_t begin = 0;

@@ -57,10 +57,11 @@ RunSetup golden_setup(const json& golden, const model::Config& model, int world,
   setup.seed = golden.at("seed");
   setup.learning_rates = golden.at("learning_rates").get<std::vector<double>>();
   read_optimizer(golden.at("optimizer"), setup);
-  setup.batch = [steps = golden.at("steps")](std::int64_t step) {
-    const json& data = steps.at(static_cast<std::size_t>(step - 1));
-    return train::Batch{data.at("tokens"), data.at("targets")};
-  };
+  if (golden.contains("steps"))
+    setup.batch = [steps = golden.at("steps")](std::int64_t step) {
+      const json& data = steps.at(static_cast<std::size_t>(step - 1));
+      return train::Batch{data.at("tokens"), data.at("targets")};
+    };
   if (golden.contains("partial")) setup.settings.partial = partial_of(golden.at("partial"));
   setup.reference = reference;
   setup.dtype = reference ? DType::f64 : DType::f32;

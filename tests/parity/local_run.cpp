@@ -13,11 +13,11 @@ namespace {
 
 /// Rows [rank·R, (rank+1)·R) of a step.
 train::Batch rows_of_rank(const train::Batch& all, int rank, int world) {
-  const auto part = [&](const std::vector<std::int32_t>& values) {
+  const auto part = [&]<class T>(const std::vector<T>& values) {
     const auto size = static_cast<std::ptrdiff_t>(values.size()) / world;
     return std::vector(values.begin() + rank * size, values.begin() + (rank + 1) * size);
   };
-  return {part(all.tokens), part(all.targets)};
+  return {part(all.tokens), part(all.targets), part(all.images)};
 }
 
 /// Copies one rank's shard of a unit, or of its gradient, to its place in whole parameters.

@@ -76,7 +76,7 @@ TEST_F(TokenStreamTest, AContinuationIsWhatFollowsTheRow) {
   all.continues = true;
   Batch batch;
   const TokenStream stream(paths_, all);
-  EXPECT_EQ(stream.windows(), 1 + 2);
+  EXPECT_EQ(stream.rows(), 1 + 2);
   stream.read(1, batch);
   EXPECT_THAT(batch.tokens, ElementsAre(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19));
   EXPECT_THAT(batch.targets, ElementsAre(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23));
