@@ -3,10 +3,10 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 #include "rehearsal/emulation/kernel.hpp"
 
@@ -31,10 +31,16 @@ std::string symbol_in(const std::string& file, const Elf64_Shdr& symbols, const 
   return {};
 }
 
+std::string contents_of(const char* path) {
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  std::string contents(static_cast<std::size_t>(std::max<std::streamoff>(stream.tellg(), 0)), '\0');
+  stream.seekg(0).read(contents.data(), static_cast<std::streamsize>(contents.size()));
+  return contents;
+}
+
 /// From the table of all symbols of an ELF file, also of those that are not exported, as kernels may be.
 std::string symbol_in_file(const char* path, std::uint64_t value) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  const std::string file = contents_of(path);
   const auto header = at<Elf64_Ehdr>(file, 0);
   const auto section = [&](std::size_t i) { return at<Elf64_Shdr>(file, header.e_shoff + i * sizeof(Elf64_Shdr)); };
   for (std::size_t i = 0; i < header.e_shnum; ++i)

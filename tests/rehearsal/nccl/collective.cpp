@@ -100,6 +100,7 @@ void all_reduce(const std::vector<Collective>& parts) {
   const std::size_t count = parts[0].count, ranks = parts.size();
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const std::size_t begin = count * rank / ranks, end = count * (rank + 1) / ranks;
+    if (begin == end) continue;
     const auto piece = combined_piece<T>(parts, begin, end, rank);
     for (const Collective& to : parts)
       std::memcpy(to.receive + begin * sizeof(T), piece.data(), piece.size() * sizeof(T));

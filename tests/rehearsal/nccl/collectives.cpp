@@ -24,22 +24,24 @@ void run(Clique& clique, int rank, const Collective& part, Fate& fate) {
   if (!fate.aborted && fate.error == ncclSuccess) clique.meet(rank, part, fate);
 }
 
-/// Also where the device has failed it counts as ended, since then it never runs.
+/// Whichever thread asks. Also where the device has failed it counts as ended, since then it never runs.
 ncclResult_t add(ncclComm& comm, const Collective& part, cudaStream_t stream) {
   const auto ended = std::shared_ptr<void>(nullptr, [fate = comm.fate](void*) { --fate->queued; });
   ++comm.fate->queued;
+  const int device_of_thread = current_device();
+  set_current_device(comm.device);
   const cudaError_t error = queue(stream, [clique = comm.clique, rank = comm.rank, part, fate = comm.fate, ended] {
     run(*clique, rank, part, *fate);
   });
+  set_current_device(device_of_thread);
   return error == cudaSuccess ? ncclSuccess : comm.fail(ncclUnhandledCudaError, cudaGetErrorName(error));
 }
 
 /// The first collective of a communicator that does not block only makes connections: it reaches its stream when a
 /// later question about errors is answered with success.
 ncclResult_t connect_first(ncclComm& comm, const Collective& part, cudaStream_t stream) {
-  comm.pending = [&comm, part, stream, asked = 0]() mutable {
-    return asked++ == 0 ? ncclInProgress : add(comm, part, stream);
-  };
+  comm.begin(
+      [&comm, part, stream, asked = 0]() mutable { return asked++ == 0 ? ncclInProgress : add(comm, part, stream); });
   return ncclInProgress;
 }
 

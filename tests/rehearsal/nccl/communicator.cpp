@@ -7,13 +7,20 @@
 
 #include "rehearsal/runtime/state.hpp"
 
+void ncclComm::begin(std::function<ncclResult_t()> work) {
+  const std::lock_guard lock(mutex);
+  pending = std::move(work);
+}
+
 ncclResult_t ncclComm::fail(ncclResult_t error, const std::string& what) {
+  const std::lock_guard lock(mutex);
   last_error = what;
   rehearsal::report("NCCL: " + what);
   return error;
 }
 
 ncclResult_t ncclComm::state() {
+  const std::lock_guard lock(mutex);
   if (fate->error != ncclSuccess) return fate->error;
   if (!pending) return ncclSuccess;
   const ncclResult_t result = pending();
@@ -22,6 +29,7 @@ ncclResult_t ncclComm::state() {
 }
 
 ncclResult_t ncclComm::ready() {
+  const std::lock_guard lock(mutex);
   if (fate->error != ncclSuccess) return fate->error;
   if (finalized) return fail(ncclInvalidArgument, "the communicator is finalized");
   if (pending) return fail(ncclInvalidArgument, "a call before the one before returned ncclSuccess");
@@ -55,8 +63,7 @@ bool is_blocking(const ncclConfig_t* config, bool otherwise) {
 
 /// Waits until nothing is pending, if it may.
 ncclResult_t finish(ncclComm& comm) {
-  while (comm.blocking && comm.pending && comm.state() == ncclInProgress)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  while (comm.blocking && comm.state() == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds(50));
   return comm.blocking ? comm.fate->error.load() : ncclInProgress;
 }
 
@@ -106,7 +113,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
                         fmt::format("rank {} says {} ranks, others said {}", rank, ranks, clique->size()));
     if (const std::string problem = clique->join(rank, comm->device); !problem.empty())
       return comm->fail(ncclInvalidUsage, problem);
-    comm->pending = [clique] { return clique->complete() ? ncclSuccess : ncclInProgress; };
+    comm->begin([clique] { return clique->complete() ? ncclSuccess : ncclInProgress; });
     *made = comm.release();
     ++live_communicators;
     return finish(**made);
@@ -122,12 +129,11 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* ma
     auto* part = new ncclComm;
     part->device = parent->device;
     part->blocking = is_blocking(config, parent->blocking);
-    part->pending = [part, clique = parent->clique, number, rank = parent->rank] {
+    part->begin([part, clique = parent->clique, number, rank = parent->rank] {
       return take_part(*part, *clique, number, rank);
-    };
-    parent->pending = [clique = parent->clique, number] {
-      return clique->split(number) != nullptr ? ncclSuccess : ncclInProgress;
-    };
+    });
+    parent->begin(
+        [clique = parent->clique, number] { return clique->split(number) != nullptr ? ncclSuccess : ncclInProgress; });
     ++live_communicators;
     *made = part;
     finish(*part);
@@ -149,7 +155,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return call_nccl("ncclCommFinalize", [&] {
     if (const ncclResult_t error = comm->ready(); error != ncclSuccess) return error;
     comm->finalized = true;
-    comm->pending = [fate = comm->fate] { return fate->queued == 0 ? ncclSuccess : ncclInProgress; };
+    comm->begin([fate = comm->fate] { return fate->queued == 0 ? ncclSuccess : ncclInProgress; });
     return finish(*comm);
   });
 }

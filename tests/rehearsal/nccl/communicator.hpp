@@ -1,12 +1,14 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "rehearsal/nccl/clique.hpp"
 
-/// One rank's communicator.
+/// One rank's communicator. While one thread uses it another may ask for its errors.
 struct ncclComm {
+  mutable std::recursive_mutex mutex;
   std::shared_ptr<rehearsal::Clique> clique;  ///< null while it is split off its parent
   int rank = 0, device = 0;
   bool blocking = true, finalized = false;
@@ -16,6 +18,7 @@ struct ncclComm {
   std::string last_error;
   /// What it has not done yet; each question about errors moves it on. ncclInProgress, or how it ended.
   std::function<ncclResult_t()> pending;
+  void begin(std::function<ncclResult_t()>);
 
   /// ncclSuccess if a call may be made: nothing is pending and nothing failed.
   ncclResult_t ready();

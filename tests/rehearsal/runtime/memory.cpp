@@ -138,7 +138,10 @@ std::string Memory::describe(const void* address) const {
   return fmt::format("{} bytes behind an allocation of {} bytes of {}", at - start - range.bytes, range.bytes, what);
 }
 
-std::size_t Memory::total(int) const { return total_; }
+std::size_t Memory::total(int) const {
+  const std::lock_guard lock(mutex_);
+  return total_;
+}
 std::size_t Memory::used(int device) const {
   const std::lock_guard lock(mutex_);
   return used_[device];
