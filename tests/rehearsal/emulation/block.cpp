@@ -80,6 +80,8 @@ Block::Block(const Kernel& kernel, std::uint64_t seed)
   std::mt19937_64 random(seed);
   order_ = order_of_threads(static_cast<unsigned>(threads_.size()), random);
   warps_.resize((threads_.size() + warp_lanes - 1) / warp_lanes);
+  if (sanitizer::checks_races)  // before any thread has run, since who is made later knows what was done until then
+    while (fibers_.size() < threads_.size()) fibers_.push_back(pool().take());
   current_block = this;
   blockDim = kernel.block;
   gridDim = kernel.grid;
@@ -112,6 +114,8 @@ void Block::begin_block(uint3 index) {
   shared_ = dynamic.data();
   for (unsigned i = 0; i < threads_.size(); ++i) threads_[i] = {.number = i};
   begun_ = ended_ = phase_ = 0;
+  unused_.clear();
+  for (const auto& fiber : fibers_) unused_.push_back(fiber.get());
   sanitizer::release(&start_);
 }
 
@@ -148,7 +152,7 @@ void Block::work() {
     thread.fiber = fiber;
     block.run_thread(thread);
   } while (!sanitizer::checks_races && block.begun_ < block.threads_.size());
-  block.unused_.push_back(fiber);
+  if (!sanitizer::checks_races) block.unused_.push_back(fiber);
   Fiber::leave();
 }
 
