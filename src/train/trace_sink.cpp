@@ -22,14 +22,14 @@ std::vector<std::vector<Row>> gather_rows(comm::Communicator& communicator, std:
 }
 
 trace::MemoryRow memory_of(const plan::Plan& plan, std::span<const trace::Event> step, std::uint32_t rank,
-                           const engine::Arena& arena) {
+                           const engine::Engine& engine) {
   const auto timeline = trace::memory_timeline(plan, step);
   const trace::MemoryPoint& peak = trace::peak_of(timeline);
   return {.rank = rank,
           .step = step.front().step,
           .time_ns = peak.time_ns,
           .bytes = peak.bytes,
-          .arena_touched_bytes = arena.touched_bytes(),
+          .arena_touched_bytes = engine.touched_bytes(),
           .rss_bytes = resident_bytes()};
 }
 
@@ -44,7 +44,7 @@ TraceSink::TraceSink(comm::Communicator& communicator, const std::string& path, 
 TraceSink::~TraceSink() = default;
 
 void TraceSink::add(std::int64_t step, const StepResult& result, std::int64_t tokens, std::vector<trace::Event> events,
-                    const engine::Arena& arena) {
+                    const engine::Engine& engine) {
   steps_.push_back({.step = static_cast<std::int32_t>(step),
                     .rank = static_cast<std::uint32_t>(communicator_.rank()),
                     .start_ns = result.start_ns,
@@ -54,13 +54,13 @@ void TraceSink::add(std::int64_t step, const StepResult& result, std::int64_t to
                     .tokens = tokens});
   events_.insert(events_.end(), events.begin(), events.end());
   last_step_ = std::move(events);
-  arena_ = &arena;
+  engine_ = &engine;
 }
 
 void TraceSink::flush() {
   std::vector<trace::MemoryRow> memory;
   if (!last_step_.empty())
-    memory.push_back(memory_of(plan_, last_step_, static_cast<std::uint32_t>(communicator_.rank()), *arena_));
+    memory.push_back(memory_of(plan_, last_step_, static_cast<std::uint32_t>(communicator_.rank()), *engine_));
   const auto events = gather_rows<trace::Event>(communicator_, events_);
   const auto steps = gather_rows<trace::StepRow>(communicator_, steps_);
   const auto memories = gather_rows<trace::MemoryRow>(communicator_, memory);

@@ -21,7 +21,7 @@ class TraceSink {
 
   /// This rank's events of one step.
   void add(std::int64_t step, const StepResult& result, std::int64_t tokens, std::vector<trace::Event> events,
-           const engine::Arena& arena);
+           const engine::Engine& engine);
 
   void flush();                               ///< collective
   void close(const trace::Summary& summary);  ///< collective
@@ -32,7 +32,7 @@ class TraceSink {
   std::unique_ptr<trace::Writer> writer_;  // on rank 0
   std::vector<trace::Event> events_, last_step_;
   std::vector<trace::StepRow> steps_;
-  const engine::Arena* arena_ = nullptr;
+  const engine::Engine* engine_ = nullptr;
 };
 
 }  // namespace foreshard::train

@@ -193,7 +193,7 @@ void Trainer::step(std::int64_t step) {
     totals_ = trace::totals_of(events, rank_->plan(), result.duration_ns);
     if (step > first_step_) exposed_s_.push_back(totals_.exposed_ns * 1e-9);
     trace_->add(step, result, rank_->plan().micro_batch_tokens * rank_->plan().micro_batches, std::move(events),
-                device_arena());
+                rank_->engine());
   }
   if (is_whole(step) && (step > first_step_ || settings_.steps == first_step_))
     step_times_s_.push_back(static_cast<double>(result.duration_ns) * 1e-9);
