@@ -1,6 +1,7 @@
 # foreshard_library(name DIR folders... [ONLY prefix] [EXCLUDE prefix] [NATIVE] [PUBLIC libs...] [PRIVATE libs...])
 # One static library per folder, of all its sources; ONLY and EXCLUDE select files by the beginning of their names.
-# NATIVE compiles for the processor of the building machine (without errno, roots are vectorised; no number changes).
+# NATIVE compiles for FORESHARD_PROCESSOR (without errno, roots are vectorised; no number changes).
+set(FORESHARD_PROCESSOR native CACHE STRING "Processor that numbers are computed for, as -march names it; native: the building machine's")
 set(FORESHARD_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
     -Wno-maybe-uninitialized -Wno-restrict)  # the last two: false positives of GCC 12 in library headers
 
@@ -32,7 +33,7 @@ function(foreshard_library name)
     foreshard_compile(${target})
     target_link_libraries(${target} PRIVATE ${ARG_PRIVATE})
     if(ARG_NATIVE)
-      target_compile_options(${target} PRIVATE -march=native -O3 -fno-math-errno -Wno-psabi)
+      target_compile_options(${target} PRIVATE -march=${FORESHARD_PROCESSOR} -O3 -fno-math-errno -Wno-psabi)
     endif()
   else()
     add_library(${target} INTERFACE)
