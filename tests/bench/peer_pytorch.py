@@ -81,7 +81,7 @@ def make_model(size: dict):
             self.head.weight = self.wte.weight
 
         def forward(self, tokens, targets):
-            x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+            x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
             for block in self.blocks:
                 x = block(x)
             logits = self.head(self.ln_f(x))
