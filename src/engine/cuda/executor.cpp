@@ -73,17 +73,21 @@ Executor::~Executor() {
   std::_Exit(static_cast<int>(ExitCode::runtime_failure));
 }
 
+Prepared& Executor::prepared(const plan::Plan& plan) {
+  for (const auto& known : prepared_)
+    if (&known->plan() == &plan) return *known;
+  return *prepared_.emplace_back(std::make_unique<Prepared>(plan, ranks_.rank()));
+}
+
 void Executor::begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) {
-  auto& prepared = prepared_[&plan];
-  if (!prepared) prepared = std::make_unique<Prepared>(plan, ranks_.rank());
   plan_ = &plan;
-  now_ = prepared.get();
+  now_ = &prepared(plan);
   number_ = context.step;
   recorder_ = recorder;
   step_.upload(context, compute().stream);
   for (Queue& queue : queues_)
     while (queue.events.size() < 2 * plan.ops.size() + 1) queue.events.emplace_back();
-  if (std::exchange(now_->graphs_generation, step_.generation()) != step_.generation()) now_->graphs.clear();
+  now_->keep_graphs_of(step_.generation());
   if (recorder_) timer_.begin_step(compute().stream);
   pulse_.begin_step(context.step);
 }
@@ -110,22 +114,18 @@ exec::Ticket Executor::issue(const exec::Instance& instance, std::span<const exe
 bool Executor::begin_segment(const Op& op) {
   for (std::size_t lane = 0; lane < queues_.size(); ++lane) before_segment_[lane] = queues_[lane].issued;
   if (!replays()) return false;
-  const auto found = now_->graphs.find(&now_->segment_of(op));
-  if (found == now_->graphs.end()) {
-    capture_.emplace(streams_);
-    return false;
-  }
-  found->second.launch(compute().stream);
-  return true;
+  const std::optional<Graph>& graph = now_->graph_of(op);
+  graph ? graph->launch(compute().stream) : void(capture_.emplace(streams_));
+  return graph.has_value();
 }
 
 void Executor::end_segment(const Op& op) {
   if (replaying_) return;
   compute().kernels->advance(step_.step());
   if (!capture_) return;
-  const auto [at, is_new] = now_->graphs.emplace(&now_->segment_of(op), capture_->end());
+  const Graph& graph = now_->graph_of(op).emplace(capture_->end());
   capture_.reset();
-  at->second.launch(compute().stream);
+  graph.launch(compute().stream);
 }
 
 /// A graph follows the segments before it as a whole.

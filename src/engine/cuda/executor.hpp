@@ -1,6 +1,5 @@
 #pragma once
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -57,6 +56,7 @@ class Executor : public Engine {
   Queue& queue_of(plan::Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
   Queue& compute() { return queue_of(plan::Lane::compute); }
   void make_queues();
+  Prepared& prepared(const plan::Plan& plan);
   bool replays() const { return options_.graphs && !recorder_; }
   bool begin_segment(const plan::Op& op);
   void end_segment(const plan::Op& op);
@@ -79,9 +79,9 @@ class Executor : public Engine {
   StepMemory step_;
   Progress progress_;
   OpTimer timer_;
-  std::vector<Queue> queues_;           // by lane
-  std::vector<const Stream*> streams_;  // of the queues; compute first
-  std::map<const plan::Plan*, std::unique_ptr<Prepared>> prepared_;
+  std::vector<Queue> queues_;                        // by lane
+  std::vector<const Stream*> streams_;               // of the queues; compute first
+  std::vector<std::unique_ptr<Prepared>> prepared_;  // by plan, in order of their first steps
   comm::Counters counters_;
   bool failed_ = false;
 

@@ -1,6 +1,7 @@
 #include "engine/cuda/prepared.hpp"
 
 #include <array>
+#include <utility>
 
 #include "kernels/cuda/check.hpp"
 
@@ -15,13 +16,19 @@ Prepared::Prepared(const plan::Plan& plan, int rank)
       segments_(plan.ops.size()),
       awaited_(plan.ops.size()),
       ends_visit_(plan.ops.size()),
-      part_ranges_(plan.ops.size()) {
+      part_ranges_(plan.ops.size()),
+      graphs_(plan.segments.size()) {
   for (std::size_t i = 0; i < plan.segments.size(); ++i)
     for (const Op& op : plan.ops_of(plan.segments[i])) segments_[index_of(op)] = i;
   for (const Op& op : plan.ops) names_.push_back(plan::name_of(plan, op));
   find_awaited();
   find_visits();
   upload_parts(rank);
+}
+
+void Prepared::keep_graphs_of(std::int64_t generation) {
+  if (std::exchange(generation_, generation) == generation) return;
+  for (std::optional<Graph>& graph : graphs_) graph.reset();
 }
 
 bool Prepared::ends_segment(const Op& op) const {

@@ -1,5 +1,5 @@
 #pragma once
-#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +16,8 @@ class Prepared {
  public:
   Prepared(const plan::Plan& plan, int rank);
 
+  const plan::Plan& plan() const { return plan_; }
+
   const plan::Segment& segment_of(const plan::Op& op) const { return plan_.segments[segments_[index_of(op)]]; }
   bool begins_segment(const plan::Op& op) const { return index_of(op) == segment_of(op).first_op; }
   bool ends_segment(const plan::Op& op) const;
@@ -28,8 +30,10 @@ class Prepared {
   /// Of an update: its parameters' parts of this rank's shard, in device memory.
   std::span<const kernels::cuda::Part> parts(const plan::Op& op) const;
 
-  std::map<const plan::Segment*, Graph> graphs;  ///< captured so far
-  std::int64_t graphs_generation = 0;            ///< of the addresses in them
+  /// Of the op's segment, once it was captured.
+  std::optional<Graph>& graph_of(const plan::Op& op) { return graphs_[segments_[index_of(op)]]; }
+  /// Drops graphs that were captured with other addresses than those of this generation.
+  void keep_graphs_of(std::int64_t generation);
 
  private:
   std::size_t index_of(const plan::Op& op) const { return static_cast<std::size_t>(&op - plan_.ops.data()); }
@@ -46,6 +50,8 @@ class Prepared {
   };
   std::vector<Range> part_ranges_;  // by op
   DeviceMemory parts_;
+  std::vector<std::optional<Graph>> graphs_;  // by segment
+  std::int64_t generation_ = 0;
 };
 
 }  // namespace foreshard::engine::cuda
