@@ -170,8 +170,7 @@ void expect_kernels_exist(const plan::Settings& plan, const TrainSettings& train
   const bool only_on_cpu = family == "t5" || family == "vit";
   if (family != "profile" && !(only_on_cpu && train.on_cuda)) return;
   throw InputError(ExitCode::usage,
-                   fmt::format("model.preset: the engine has no kernels for models of the family {}{}
-                               "
+                   fmt::format("model.preset: the engine has no kernels for models of the family {}{}\n"
                                "  expected: gpt, llama, mpt{}; foreshard-plan predicts this one",
                                family, train.on_cuda ? " on CUDA devices" : "",
                                only_on_cpu ? fmt::format(", or for {} engine.device=cpu", family) : ", t5 or vit"));
