@@ -70,7 +70,10 @@ struct Embedding {
 
   /// The token of row r. Shifted: of the target before, or 0 where that is ignored or r begins its sequence, as T5's
   /// decoder starts.
-  std::int32_t token(const std::int32_t* tokens, std::int64_t row) const;
+  constexpr std::int32_t token(const std::int32_t* tokens, std::int64_t row) const {
+    if (!shifted) return tokens[row];
+    return row % seq == 0 || tokens[row - 1] < 0 ? 0 : tokens[row - 1];
+  }
 };
 /// One number for each head and distance of key and query, shared by distances of one bucket: Raffel et al. 2019 (arXiv
 /// 1910.10683), section 2.1, with the buckets of Hugging Face's T5.
@@ -80,7 +83,7 @@ struct RelativeBias {
   std::int64_t max_distance = 128;  ///< from here on all are in the last bucket
   bool both_ways = true;            ///< keys behind the query have half of the buckets, else the first one
 
-  std::int64_t distances() const { return 2 * seq - 1; }
+  constexpr std::int64_t distances() const { return 2 * seq - 1; }
   std::int64_t bucket(std::int64_t distance) const;  ///< of a key at position query + distance
 };
 /// Images of seq tokens of cols numbers: a class token, then seq − 1 patches.

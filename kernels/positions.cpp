@@ -25,9 +25,4 @@ std::int64_t RelativeBias::bucket(std::int64_t distance) const {
   return first + std::min(count - 1, exact + static_cast<std::int64_t>(place));
 }
 
-std::int32_t Embedding::token(const std::int32_t* tokens, std::int64_t row) const {
-  if (!shifted) return tokens[row];
-  return row % seq == 0 ? 0 : std::max(tokens[row - 1], 0);
-}
-
 }  // namespace foreshard::kernels

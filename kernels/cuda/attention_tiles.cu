@@ -103,11 +103,11 @@ __global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<
   commit_copies();
 
   const int warp_row = threadIdx.x / warp_lanes * 16 * M;
-  const ScoreScale scaled(o, head);
+  const ScoreOf<T> score(o, a.bias, head);
   Block<M, W> y;
   Rescaling<M> rescaling;
   y.clear();
-  const std::int64_t end = min(o.seq, first + Q);
+  const std::int64_t end = o.causal ? min(o.seq, first + Q) : o.seq;
   for (std::int64_t at = 0; at < end; at += N) {
     wait_for_copies<0>();
     __syncthreads();  // these keys are there, and the values before them are done with
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<
     __syncthreads();
     if (at + N < end) bring<W, N>(keys.from(at + N), k);
     commit_copies();
-    make_scores<true>(scores, scaled, static_cast<int>(at - first) - warp_row, -INFINITY);
+    make_scores<true>(scores, score, o.causal, static_cast<int>(at - first) - warp_row, o.seq - at);
     rescaling.apply(scores, y);
     add_product<W>(y, scores, v);
   }

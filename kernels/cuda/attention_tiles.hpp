@@ -25,17 +25,23 @@ bool in_packs(const Attention& o, const Qkv<const T>& in, const T* dy) {
 }
 
 /// Makes a warp's products scores. `offset` is how far the key of its block's first element is behind the query;
-/// queries are rows if `across`, keys otherwise. Where the block lies on or above the diagonal, keys after their query
-/// get `hidden`.
-template <bool across, int M, int N>
-__device__ inline void make_scores(Block<M, N>& products, const ScoreScale& scaled, int offset, float hidden) {
+/// queries are rows if `across`, keys otherwise; `present` keys of the block's are within the sequence. Keys that their
+/// query does not see get −∞; for that a block is looked at again only where it may have such.
+template <bool across, class T, int M, int N>
+__device__ inline void make_scores(Block<M, N>& products, const ScoreOf<T>& score, bool causal, int offset,
+                                   std::int64_t present) {
   constexpr float sign = across ? 1.0F : -1.0F;
-  const int of_lane = across ? lane_column() - lane_row() : lane_row() - lane_column();
-  const float first = static_cast<float>(offset + of_lane);
+  const int of_lane = offset + (across ? lane_column() - lane_row() : lane_row() - lane_column());
+  const auto first = static_cast<float>(of_lane);
   const auto distance = [=](Place at) { return first + sign * static_cast<float>(at.right - at.down); };
-  products.each([&](float& x, Place at) { x = scaled(x, distance(at)); });
-  if (offset + (across ? N : 16 * M) <= 1) return;
-  products.each([&](float& x, Place at) { x = distance(at) <= 0 ? x : hidden; });
+  products.each([&](float& x, Place at) { x = score(x, distance(at)); });
+  if (score.bias)
+    products.each(
+        [&](float& x, Place at) { x += score.bias_at(of_lane + (across ? at.right - at.down : at.down - at.right)); });
+  if (causal && offset + (across ? N : 16 * M) > 1)
+    products.each([&](float& x, Place at) { x = distance(at) <= 0 ? x : -INFINITY; });
+  if (!causal && across && present < N)
+    products.each([&](float& x, Place at) { x = at.column() < present ? x : -INFINITY; });
 }
 
 template <int W, class T>

@@ -53,12 +53,12 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(Attenti
   bring_pair(0);
 
   const int warp_row = threadIdx.x / warp_lanes * 16 * M;
-  const ScoreScale scaled(o, head);
+  const ScoreOf<T> score(o, a.bias, head);
   const std::int64_t statistic = statistic_at(o, sequence, head);
   const RowStatistics<M> of(a.log_sum_exp + statistic, a.delta + statistic, first + warp_row, o.seq);
   Block<M, W> dq;
   dq.clear();
-  const std::int64_t end = min(o.seq, first + Q);
+  const std::int64_t end = o.causal ? min(o.seq, first + Q) : o.seq;
   for (std::int64_t at = 0; at < end; at += N) {
     wait_for_copies<0>();
     __syncthreads();  // this pair is there, and the one before it done with
@@ -67,13 +67,13 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(Attenti
     Block<M, N> p, ds;
     multiply_rows<W>(p, q, warp_row, k);
     multiply_rows<W>(ds, dy, warp_row, v);
-    make_scores<true>(p, scaled, static_cast<int>(at - first) - warp_row, -INFINITY);
+    make_scores<true>(p, score, o.causal, static_cast<int>(at - first) - warp_row, o.seq - at);
     p.each([&](float& x, Place place) { x = exp2f(x - of.lse[place.m][place.half]); });
     ds.each_with(p, [&](float& x, float p_ij, Place place) { x = p_ij * (x - of.delta[place.m][place.half]); });
     add_product<W>(dq, ds, k);
   }
   const Qkv<T> to = head_of(o, a.grads, sequence, head);
-  write(dq, first + warp_row, o.seq, o.width, to.q, to.q_stride, scaled.scale * ln_2);
+  write(dq, first + warp_row, o.seq, o.width, to.q, to.q_stride, ScoreOf<T>::width_scale(o));
 }
 
 /// A tile of queries and one of dy, and their rows' statistics; two of these lie in shared memory, in turn.
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionB
   constexpr int M = warp_tiles<W>, N = step_rows, K = rows_of<W>;
   const Attention& o = a.o;
   const std::int64_t sequence = blockIdx.z, first = std::int64_t{blockIdx.x} * K, first_head = blockIdx.y * o.group();
-  const std::int64_t first_query = first / N * N, steps_a_head = (o.seq - first_query + N - 1) / N,
+  const std::int64_t first_query = o.causal ? first / N * N : 0, steps_a_head = (o.seq - first_query + N - 1) / N,
                      steps = steps_a_head * o.group();
   const Qkv<const T> in = head_of(o, a.in, sequence, first_head);
   T *k = dynamic_shared<T>(), *v = k + K * row_elements<W>;
@@ -126,10 +126,10 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionB
     if (step + 1 < steps) bring_step(step + 1);
     const QueryTile<W, T>& tile = tiles[step % 2];
     const std::int64_t at = first_query + step % steps_a_head * N;
-    const ScoreScale scaled(o, first_head + step / steps_a_head);
+    const ScoreOf<T> score(o, a.bias, first_head + step / steps_a_head);
     Block<M, N> p, ds;
     multiply_rows<W>(p, k, warp_row, tile.q);
-    make_scores<false>(p, scaled, static_cast<int>(first - at) + warp_row, -INFINITY);
+    make_scores<false>(p, score, o.causal, static_cast<int>(first - at) + warp_row, o.seq - first - warp_row);
     p.each([&](float& x, Place place) { x = exp2f(x - tile.lse[place.column()]); });
     add_product<W>(dv, p, tile.dy);
     multiply_rows<W>(ds, v, warp_row, tile.dy);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionB
     add_product<W>(dk, ds, tile.q);
   }
   const Qkv<T> to = head_of(o, a.grads, sequence, first_head);
-  write(dk, first + warp_row, o.seq, o.width, to.k, to.kv_stride, 1 / sqrtf(static_cast<float>(o.width)));
+  write(dk, first + warp_row, o.seq, o.width, to.k, to.kv_stride, ScoreOf<T>::width_scale(o));
   write(dv, first + warp_row, o.seq, o.width, to.v, to.kv_stride, 1.0F);
 }
 

@@ -1,20 +1,10 @@
 #include "kernels/cuda/backend.hpp"
 
-#include <string>
-
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/matmul.hpp"
 
 namespace foreshard::kernels::cuda {
 namespace {
-
-[[noreturn]] void missing(const char* kernel) {
-  throw ContractError(std::string("there is no ") + kernel + " on CUDA devices");
-}
-
-void expect_plain(const Attention& o, const Const& bias) {
-  if (!o.causal || !o.scaled || bias.data) missing("attention that is not causal, not scaled or has a bias");
-}
 
 class Cuda final : public Kernels {
  public:
@@ -60,24 +50,6 @@ class Cuda final : public Kernels {
   void swiglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
     cuda::swiglu_backward(queue_, count, dy, gate, up, dgate, dup);
   }
-  void rotary(const Rotary& o, Const x, Mut y) override { cuda::rotary(queue_, o, x, y); }
-  void add(std::int64_t count, Const a, Const b, Mut sum) override { cuda::add(queue_, count, a, b, sum); }
-  void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
-    cuda::cast(queue_, count, accumulate, from, to);
-  }
-  void dropout(const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, nullptr, o, x, y); }
-  void dropout(const Step* step, const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, step, o, x, y); }
-
-  void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
-    expect_plain(o, bias);
-    cuda::attention(queue_, o, q, k, v, y, log_sum_exp);
-  }
-  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
-                          Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut /*dbias*/) override {
-    expect_plain(o, bias);
-    cuda::attention_backward(queue_, o, dy, q, k, v, y, log_sum_exp, dq, dk, dv);
-  }
-
   void geglu(std::int64_t count, Const gate, Const up, Mut y) override { cuda::geglu(queue_, count, gate, up, y); }
   void geglu_backward(std::int64_t count, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
     cuda::geglu_backward(queue_, count, dy, gate, up, dgate, dup);
@@ -87,16 +59,38 @@ class Cuda final : public Kernels {
     cuda::relu_backward(queue_, count, dy, y, dx);
   }
   void scale(std::int64_t count, double factor, Const x, Mut y) override { cuda::scale(queue_, count, factor, x, y); }
-
-  // Of T5 and ViT, which do not train on CUDA devices yet.
-  void relative_bias(const RelativeBias&, Const, Mut) override { missing("relative_bias"); }
-  void relative_bias_backward(const RelativeBias&, bool, Const, Mut) override { missing("relative_bias_backward"); }
-  void image_tokens(const ImageTokens&, Const, Const, Const, Mut) override { missing("image_tokens"); }
-  void image_tokens_backward(const ImageTokens&, bool, Const, Mut, Mut, Mut) override {
-    missing("image_tokens_backward");
+  void rotary(const Rotary& o, Const x, Mut y) override { cuda::rotary(queue_, o, x, y); }
+  void add(std::int64_t count, Const a, Const b, Mut sum) override { cuda::add(queue_, count, a, b, sum); }
+  void cast(std::int64_t count, bool accumulate, Const from, Mut to) override {
+    cuda::cast(queue_, count, accumulate, from, to);
   }
-  void first_token(const ImageTokens&, Const, Mut) override { missing("first_token"); }
-  void first_token_backward(const ImageTokens&, Const, Mut) override { missing("first_token_backward"); }
+  void dropout(const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, nullptr, o, x, y); }
+  void dropout(const Step* step, const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, step, o, x, y); }
+
+  void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
+    cuda::attention(queue_, o, q, k, v, bias, y, log_sum_exp);
+  }
+  void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                          Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
+    cuda::attention_backward(queue_, o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
+  }
+  void relative_bias(const RelativeBias& o, Const table, Mut bias) override {
+    cuda::relative_bias(queue_, o, table, bias);
+  }
+  void relative_bias_backward(const RelativeBias& o, bool accumulate, Const dbias, Mut dtable) override {
+    cuda::relative_bias_backward(queue_, o, accumulate, dbias, dtable);
+  }
+  void image_tokens(const ImageTokens& o, Const patches, Const class_token, Const positions, Mut x) override {
+    cuda::image_tokens(queue_, o, patches, class_token, positions, x);
+  }
+  void image_tokens_backward(const ImageTokens& o, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                             Mut dpositions) override {
+    cuda::image_tokens_backward(queue_, o, accumulate, dx, dpatches, dclass_token, dpositions);
+  }
+  void first_token(const ImageTokens& o, Const x, Mut y) override { cuda::first_token(queue_, o, x, y); }
+  void first_token_backward(const ImageTokens& o, Const dy, Mut dx) override {
+    cuda::first_token_backward(queue_, o, dy, dx);
+  }
 
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     cuda::embedding(queue_, o, tokens, token_table, position_table, x);

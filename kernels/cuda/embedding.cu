@@ -15,7 +15,7 @@ constexpr int threads = 128, order_threads = 256;
 /// A token outside the vocabulary gives what is not a number, since a kernel cannot throw.
 template <int n, class T>
 __global__ void look_up(Embedding o, const std::int32_t* tokens, const T* token_table, const T* position_table, T* x) {
-  const std::int64_t row = blockIdx.x, token = tokens[row];
+  const std::int64_t row = blockIdx.x, token = o.token(tokens, row);
   const bool known = token >= 0 && token < o.vocab;
   for (std::int64_t at = threadIdx.x * n; at < o.cols; at += threads * n) {
     Pack<T, n> value;
@@ -31,14 +31,15 @@ __global__ void look_up(Embedding o, const std::int32_t* tokens, const T* token_
 
 /// by_token: the rows, ordered by token and then by row; uses: at the place of a token's first row how many it has,
 /// else 0.
-__global__ void order_rows(std::int64_t rows, const std::int32_t* tokens, std::int32_t* by_token, std::int32_t* uses) {
+__global__ void order_rows(Embedding o, const std::int32_t* tokens, std::int32_t* by_token, std::int32_t* uses) {
+  const std::int64_t rows = o.rows;
   __shared__ std::int32_t tile[order_threads];
   const std::int64_t row = std::int64_t{blockIdx.x} * order_threads + threadIdx.x;
-  const std::int32_t mine = row < rows ? tokens[row] : 0;
+  const std::int32_t mine = row < rows ? o.token(tokens, row) : 0;
   std::int32_t smaller = 0, same = 0, same_before = 0;
   for (std::int64_t first = 0; first < rows; first += order_threads) {
     __syncthreads();
-    if (first + threadIdx.x < rows) tile[threadIdx.x] = tokens[first + threadIdx.x];
+    if (first + threadIdx.x < rows) tile[threadIdx.x] = o.token(tokens, first + threadIdx.x);
     __syncthreads();
     const int count = static_cast<int>(min(std::int64_t{order_threads}, rows - first));
     for (int k = 0; k < count; ++k) {
@@ -73,7 +74,7 @@ __device__ void sum_rows(std::int64_t cols, bool accumulate, std::int64_t count,
 template <int n, class T, class Grad>
 __global__ void sum_by_token(Embedding o, bool accumulate, const T* dx, const std::int32_t* tokens,
                              const std::int32_t* by_token, const std::int32_t* uses, Grad* table) {
-  const std::int64_t place = blockIdx.x, count = uses[place], token = tokens[by_token[place]];
+  const std::int64_t place = blockIdx.x, count = uses[place], token = o.token(tokens, by_token[place]);
   if (count == 0 || token < 0 || token >= o.vocab) return;
   const auto row_of = [&](std::int64_t use) { return std::int64_t{by_token[place + use]}; };
   sum_rows<n>(o.cols, accumulate, count, row_of, dx, table + token * o.cols);
@@ -94,7 +95,7 @@ void token_gradient(const Queue& queue, const Embedding& o, bool accumulate, con
   if (!accumulate) zero(queue, table, o.vocab * o.cols * static_cast<std::int64_t>(sizeof(Grad)));
   if (o.rows == 0) return;
   auto* by_token = queue.partial<std::int32_t>(2 * o.rows);
-  launch(order_rows, static_cast<unsigned>(blocks_for(o.rows, order_threads)), order_threads, 0, queue.stream, o.rows,
+  launch(order_rows, static_cast<unsigned>(blocks_for(o.rows, order_threads)), order_threads, 0, queue.stream, o,
          tokens, by_token, by_token + o.rows);
   const bool packs = o.cols % n == 0 && aligned(dx, table);
   launch(packs ? sum_by_token<n, T, Grad> : sum_by_token<1, T, Grad>, static_cast<unsigned>(o.rows), threads, 0,

@@ -32,9 +32,16 @@ void add(const Queue&, std::int64_t count, Const a, Const b, Mut sum);
 void cast(const Queue&, std::int64_t count, bool accumulate, Const from, Mut to);
 void dropout(const Queue&, const Step*, const Dropout&, Const x, Mut y);
 
-void attention(const Queue&, const Attention&, Const q, Const k, Const v, Mut y, Mut log_sum_exp);
-void attention_backward(const Queue&, const Attention&, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp,
-                        Mut dq, Mut dk, Mut dv);
+void attention(const Queue&, const Attention&, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp);
+void attention_backward(const Queue&, const Attention&, Const dy, Const q, Const k, Const v, Const bias, Const y,
+                        Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias);
+void relative_bias(const Queue&, const RelativeBias&, Const table, Mut bias);
+void relative_bias_backward(const Queue&, const RelativeBias&, bool accumulate, Const dbias, Mut dtable);
+void image_tokens(const Queue&, const ImageTokens&, Const patches, Const class_token, Const positions, Mut x);
+void image_tokens_backward(const Queue&, const ImageTokens&, bool accumulate, Const dx, Mut dpatches, Mut dclass_token,
+                           Mut dpositions);
+void first_token(const Queue&, const ImageTokens&, Const x, Mut y);
+void first_token_backward(const Queue&, const ImageTokens&, Const dy, Mut dx);
 
 void embedding(const Queue&, const Embedding&, Const tokens, Const token_table, Const position_table, Mut x);
 void embedding_backward(const Queue&, const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,

