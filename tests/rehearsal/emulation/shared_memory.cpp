@@ -64,6 +64,7 @@ struct Dynamic {
 
 /// By an instruction that is fast for the hundreds of kilobytes that all kernels' shared memory may be.
 void poison(void* at, std::size_t bytes) {
+  if (bytes == 0) return;
   std::size_t words = bytes / sizeof pattern;
   void* end = at;
   asm volatile("rep stosq" : "+D"(end), "+c"(words) : "a"(pattern) : "memory");
