@@ -54,6 +54,13 @@ uint3 position(unsigned number, dim3 size) {
 std::string text(uint3 p) { return fmt::format("({}, {}, {})", p.x, p.y, p.z); }
 std::string text(const Where& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
 
+std::string clash(const char* what, const Where& where, const Where& others) {
+  return fmt::format("{} at {}, but other threads wait at {}", what, text(where), text(others));
+}
+std::string outside(const char* what, const Where& where) {
+  return fmt::format("{} at {}: the lane is not in its mask", what, text(where));
+}
+
 /// Unseen by the race checker, which would see memcpy.
 void copy_unseen(void* to, const void* from, std::size_t bytes) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
@@ -173,9 +180,10 @@ void Block::resume(Thread& thread) {
   thread.fiber->enter();
 }
 
-void Block::fail(const std::string& what) {
+void Block::fail(std::string what) {
   sanitizer::become_after(owner_);
   fault_ = place() + ": " + what;
+  std::string().swap(what);
   Fiber::leave();
   std::abort();
 }
@@ -185,8 +193,7 @@ void Block::barrier(const Where& where) {
   char* const meets = &barriers_[phase_];
   sanitizer::release(meets);
   sanitizer::become_after(owner_);
-  if (!waiting_.empty() && where.line() != barrier_where_.line())
-    fail(fmt::format("__syncthreads() at {}, but other threads wait at {}", text(where), text(barrier_where_)));
+  if (!waiting_.empty() && where.line() != barrier_where_.line()) fail(clash("__syncthreads()", where, barrier_where_));
   barrier_where_ = where;
   waiting_.push_back(&thread);
   thread.at_barrier = true;
@@ -225,9 +232,8 @@ Meeting& Block::meet(unsigned mask, const void* brought, std::size_t bytes, cons
 
 void Block::join(Meeting& meeting, const void* brought, std::size_t bytes, const char* what, const Where& where) {
   const unsigned lane = running_->number % warp_lanes;
-  if ((meeting.mask >> lane & 1U) == 0) fail(fmt::format("{} at {}: the lane is not in its mask", what, text(where)));
-  if (meeting.come != 0 && where.line() != meeting.where.line())
-    fail(fmt::format("{} at {}, but other lanes wait at {}", what, text(where), text(meeting.where)));
+  if ((meeting.mask >> lane & 1U) == 0) fail(outside(what, where));
+  if (meeting.come != 0 && where.line() != meeting.where.line()) fail(clash(what, where, meeting.where));
   meeting.what = what;
   meeting.where = where;
   copy_unseen(meeting.brought[lane], brought, bytes);

@@ -37,7 +37,8 @@ class Block {
   static Block& current();
   static bool is_running();
   // Called by its threads.
-  [[noreturn]] void fail(const std::string& what);
+  /// What the caller still holds is lost, since nothing returns.
+  [[noreturn]] void fail(std::string what);
   void barrier(const Where&);
   Meeting& meet(unsigned mask, const void* brought, std::size_t bytes, const char* what, const Where&);
   void end(Meeting&);

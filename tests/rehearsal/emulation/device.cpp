@@ -9,7 +9,7 @@
 
 namespace rehearsal {
 
-void fail(const std::string& what) { Block::current().fail(what); }
+void fail(std::string what) { Block::current().fail(std::move(what)); }
 void barrier(const Where& where) { Block::current().barrier(where); }
 
 Meeting& meet(unsigned mask, const void* brought, std::size_t bytes, const char* what, const Where& where) {

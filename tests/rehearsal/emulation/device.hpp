@@ -11,7 +11,7 @@ namespace rehearsal {
 using Where = std::source_location;
 
 /// Ends the kernel with an error. Does not return.
-[[noreturn]] void fail(const std::string& what);
+[[noreturn]] void fail(std::string what);
 
 void barrier(const Where&);
 
