@@ -1,6 +1,8 @@
 #include "train/initial_values.hpp"
 
 #include <algorithm>
+#include <thread>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
@@ -17,6 +19,18 @@ double value_at(const model::Initial& initial, std::uint64_t key, std::int64_t i
   return initial.constant + (initial.stddev == 0 ? 0 : initial.stddev * normal(key, static_cast<std::uint64_t>(index)));
 }
 
+constexpr std::int64_t elements_of_thread = 1 << 20;
+
+/// Calls f with parts of [0, count), on as many threads as this process has cores, if there is work for them.
+template <class F>
+void in_parallel(std::int64_t count, const F& f) {
+  const std::int64_t threads =
+      std::clamp<std::int64_t>(count / elements_of_thread, 1, std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<std::jthread> others;
+  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(f, count * i / threads, count * (i + 1) / threads);
+  f(0, count / threads);
+}
+
 template <class T>
 void fill(const model::Graph& graph, const plan::FlatParameter& flat, int rank, std::uint64_t seed,
           std::span<T> shard) {
@@ -24,8 +38,10 @@ void fill(const model::Graph& graph, const plan::FlatParameter& flat, int rank, 
   for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
     const model::Parameter& parameter = graph.parameters[part.piece->parameter.value];
     const std::uint64_t key = key_of(parameter, seed);
-    for (std::int64_t i = 0; i < part.count; ++i)
-      shard[static_cast<std::size_t>(part.at + i)] = static_cast<T>(value_at(parameter.initial, key, part.first + i));
+    in_parallel(part.count, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        shard[static_cast<std::size_t>(part.at + i)] = static_cast<T>(value_at(parameter.initial, key, part.first + i));
+    });
   }
 }
 
