@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   const plan::Settings plan_settings = plan::read_settings(config, announced.ranks);
   for (const std::string& note : plan_settings.model_source.notes) log_info("note         {}", note);
   const train::TrainSettings train_settings = train::read_train_settings(config);
-  train::expect_kernels_exist(plan_settings, train_settings);
+  train::expect_kernels_exist(plan_settings);
   train::expect_groups_match(train_settings, plan_settings);
 
   const std::atomic<bool>& stop_requested = train::catch_stop_signal();

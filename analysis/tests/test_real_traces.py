@@ -113,4 +113,5 @@ def test_scores_of_published_runs_are_those_of_foreshard_plan(commands: Path, tm
 def test_each_figure_with_predictions_can_be_predicted(commands: Path) -> None:
     settings = {setting.figure: setting for setting in load_settings()}
     for setting in settings.values():
-        assert float(predict_point(commands / "foreshard-plan", setting).value) > 0
+        value = predict_point(commands / "foreshard-plan", setting).value
+        assert value == "out of memory" or float(value) > 0

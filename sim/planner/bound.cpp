@@ -34,6 +34,10 @@ DType reduced_type(const Point& point) {
   return adds_up && point.micro_batches > 1 ? DType::f32 : point.reduction;
 }
 
+/// What of a row's memory is counted from one and two sequences does not grow so with more: losses, statistics, buffers
+/// rounded to 64 bytes.
+constexpr std::int64_t small_buffers_bytes = 64 << 10;
+
 }  // namespace
 
 Bounds::Bounds(const plan::Settings& base, const Cluster& cluster)
@@ -43,7 +47,8 @@ Bounds::Bounds(const plan::Settings& base, const Cluster& cluster)
       forward_of_two_(model::build(base.model, {2, base.batch.seq})) {}
 
 Bound Bounds::of(const Point& point) {
-  return {.memory_bytes = live_bytes(point) + device_bytes_besides(mesh_of(point)), .seconds = step_seconds(point)};
+  const std::int64_t memory_bytes = live_bytes(point) + device_bytes_besides(mesh_of(point)) - small_buffers_bytes;
+  return {.memory_bytes = memory_bytes, .seconds = step_seconds(point)};
 }
 
 Bounds::GraphKey Bounds::graph_key(const Point& point) {

@@ -165,15 +165,13 @@ TrainSettings read_train_settings(const Config& config) {
   return s;
 }
 
-void expect_kernels_exist(const plan::Settings& plan, const TrainSettings& train) {
+void expect_kernels_exist(const plan::Settings& plan) {
   const std::string_view family = model::family_of(plan.model);
-  const bool only_on_cpu = family == "t5" || family == "vit";
-  if (family != "profile" && !(only_on_cpu && train.on_cuda)) return;
+  if (family != "profile") return;
   throw InputError(ExitCode::usage,
-                   fmt::format("model.preset: the engine has no kernels for models of the family {}{}\n"
-                               "  expected: gpt, llama, mpt{}; foreshard-plan predicts this one",
-                               family, train.on_cuda ? " on CUDA devices" : "",
-                               only_on_cpu ? fmt::format(", or for {} engine.device=cpu", family) : ", t5 or vit"));
+                   fmt::format("model.preset: the engine has no kernels for models of the family {}\n"
+                               "  expected: gpt, llama, mpt, t5 or vit; foreshard-plan predicts this one",
+                               family));
 }
 
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {
