@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/calibrate/collective_times.hpp"
+#include "apps/calibrate/gpu_times.hpp"
 #include "apps/calibrate/kernel_times.hpp"
 #include "apps/calibrate/local_ranks.hpp"
 #include "apps/calibrate/network_times.hpp"
@@ -28,6 +29,8 @@ Config keys() {
   config.example("mpirun -n 2 foreshard-calibrate --out machine.json    # collectives of 2 ranks through MPI");
   config.add("out", "machine.json", "file to write");
   config.example("mpirun --map-by ppr:1:node foreshard-calibrate     # and the network between the nodes");
+  config.example("mpirun -n 8 foreshard-calibrate --device=cuda --out gpu.json    # GPUs, a rank for each, and NCCL");
+  config.add("device", "cpu", "what is measured: processor cores, or CUDA devices", {.choices = {"cpu", "cuda"}});
   config.add("quick", false, "fewer and smaller sizes");
   config.add("cores", 0, "cores of a node, the first of those this process may use; 0 = all of the machine",
              {.min = 0, .max = 1 << 16});
@@ -42,7 +45,7 @@ std::set<int> local_rank_counts(int cores, int by_mpi) {
 }
 
 /// Every node measures itself at the same time, and rank 0 speaks for all.
-using Say = std::function<void(const std::string&)>;
+using calibrate::Say;
 
 Say voice_of(int rank) {
   if (rank != 0) return [](const std::string&) {};
@@ -104,12 +107,9 @@ void measure_together(sim::Machine& machine, comm::Communicator& world, std::spa
   calibrate::measure_network(machine, *comm::make_mpi(), quick);
 }
 
-int measure(const Config& config, comm::Communicator& world) {
-  const bool quick = config.get<bool>("quick");
+void measure_cores(sim::Machine& machine, comm::Communicator& world, bool quick, const Say& say) {
   const int by_mpi = world.node_size() > 1 ? world.node_size() : 0;
-  const Say say = voice_of(world.rank());
   const auto neighbours = calibrate::ranks_of_this_node(world);
-  sim::Machine machine = begin(config.get<int>("cores"));
   say("the process");
   if (world.size() > 1 && world.size() == world.node_size())
     calibrate::measure_process(machine, *comm::make_mpi());
@@ -118,8 +118,18 @@ int measure(const Config& config, comm::Communicator& world) {
   if (world.node_rank() == 0) measure_alone(machine, quick, by_mpi, say);
   world.barrier();  // asleep
   measure_together(machine, world, neighbours, quick, say);
+  if (world.rank() == 0) set_floor(machine);
+}
+
+int measure(const Config& config, comm::Communicator& world) {
+  const bool quick = config.get<bool>("quick");
+  const Say say = voice_of(world.rank());
+  sim::Machine machine = begin(config.get<int>("cores"));
+  if (config.get<std::string>("device") == "cuda")
+    calibrate::measure_gpus(machine, world, calibrate::cuda_module(), calibrate::gpu_trial(quick), say);
+  else
+    measure_cores(machine, world, quick, say);
   if (world.rank() != 0) return 0;
-  set_floor(machine);
   write(machine, config.get<std::string>("out"));
   fmt::print("wrote {}\n", config.get<std::string>("out"));
   return 0;

@@ -17,6 +17,7 @@
 #include "plan/print.hpp"
 #include "plan/settings.hpp"
 #include "sim/allocator/replay_command.hpp"
+#include "sim/measured_cluster.hpp"
 #include "sim/network/collective_command.hpp"
 #include "sim/network/import_command.hpp"
 #include "sim/planner/extended_report.hpp"
@@ -44,7 +45,9 @@ Config keys() {
   config.example("foreshard-plan --parallel.world_size=2 --machine.file=machine.json --trace=predicted.h5");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "ranks of the run", {.min = 1, .max = 1 << 24});
-  config.add("machine.file", "", "machine file of foreshard-calibrate; without one, a generic machine is assumed");
+  config.add("machine.file", "",
+             "machine file of foreshard-calibrate, of processor cores or of GPUs (--device=cuda); without one, a "
+             "generic machine is assumed");
   config.add("machine.cluster", "",
              "predict on a cluster of GPUs: its name in the catalogue, or a JSON file of that form");
   config.add("runtime.profile", "",
@@ -54,7 +57,8 @@ Config keys() {
                           "deepspeed-zero1", "deepspeed-zero2", "deepspeed-zero3"}});
   sim::torch::add_torch_keys(config);
   config.add("machine.cores", 8, "cores of a node of the generic machine", {.min = 1});
-  config.add("machine.ranks_per_node", 0, "ranks on one node; 0 = its cores, or what calibration ran if that is more",
+  config.add("machine.ranks_per_node", 0,
+             "ranks on one node; 0 = its cores, or what calibration ran if that is more; of GPUs, as many as it saw",
              {.min = 0});
   config.add("engine.threads", 0, "compute threads of a rank; 0 = cores of the node / its ranks", {.min = 0});
   config.ignore({"data.", "model.weights", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
@@ -102,25 +106,44 @@ void write_trace(const Config& config, int argc, char** argv, const sim::Predict
   sim::write_trace(path, run, prediction, plan, config.get<bool>("force"));
 }
 
-/// The cluster's name, if the plan is to run on GPUs. A runtime and a machine of different kinds are refused.
-std::string cluster_of(const Config& config) {
-  const auto cluster = config.get<std::string>("machine.cluster"), runtime = config.get<std::string>("runtime.profile");
-  if (!cluster.empty() && !config.get<std::string>("machine.file").empty())
-    throw InputError(ExitCode::usage,
-                     "machine.cluster and machine.file are both set: a prediction is for one of them\n"
-                     "  remove one of the two");
-  if (!runtime.empty() && (runtime == "foreshard-cuda") == cluster.empty())
-    throw InputError(ExitCode::usage,
-                     fmt::format("runtime.profile = {} does not run on machine.cluster = \"{}\"\n  expected: "
-                                 "foreshard-cuda with a cluster, foreshard-cpu without",
-                                 runtime, cluster));
-  return cluster;
+/// The machine file, if it is of GPUs.
+std::optional<sim::Machine> measured_gpus(const Config& config) {
+  const auto file = config.get<std::string>("machine.file");
+  if (file.empty()) return std::nullopt;
+  sim::Machine machine = sim::read_machine(file);
+  return machine.gpu ? std::optional(std::move(machine)) : std::nullopt;
 }
 
+sim::Machine laid_out(const Config& config, sim::Machine gpus) {
+  if (const int asked = config.get<int>("machine.ranks_per_node"); asked > 0) gpus.gpu->per_node = asked;
+  return gpus;
+}
+
+/// A runtime and a machine of different kinds are refused, and so are a cluster and processor cores.
+void expect_one_machine(const Config& config, bool on_gpus, bool measured_gpus) {
+  const auto cluster = config.get<std::string>("machine.cluster"), runtime = config.get<std::string>("runtime.profile");
+  const auto file = config.get<std::string>("machine.file");
+  if (!cluster.empty() && !file.empty() && !measured_gpus)
+    throw InputError(ExitCode::usage,
+                     "machine.cluster and machine.file are both set: a prediction is for one of them, unless the file "
+                     "is of the cluster's GPUs\n  remove one of the two");
+  if (!runtime.empty() && (runtime == "foreshard-cuda") != on_gpus)
+    throw InputError(ExitCode::usage,
+                     fmt::format("runtime.profile = {} does not run on machine.cluster = \"{}\", machine.file = "
+                                 "\"{}\"\n  expected: foreshard-cuda with a cluster or a file of GPUs, foreshard-cpu "
+                                 "without",
+                                 runtime, cluster, file));
+}
+
+/// The cluster, if the plan is to run on GPUs.
 std::optional<sim::Cluster> read_cluster(const Config& config) {
-  const std::string name = cluster_of(config);
-  if (name.empty()) return std::nullopt;
+  const auto name = config.get<std::string>("machine.cluster");
+  const auto gpus = measured_gpus(config);
+  expect_one_machine(config, !name.empty() || gpus, gpus.has_value());
+  if (name.empty() && !gpus) return std::nullopt;
+  if (name.empty()) return sim::measured_cluster(laid_out(config, *gpus));
   sim::Cluster cluster = sim::read_cluster(name);
+  if (gpus) cluster = sim::measured_cluster(std::move(cluster), *gpus, config.get<std::string>("machine.file"));
   sim::planner::expect_room(cluster, config.get<int>("parallel.world_size"));
   return cluster;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 
 #include "sim/device.hpp"
@@ -25,6 +26,7 @@ struct Cluster {
   std::string cpu;  ///< "intel", "amd" or "arm"
   int gpus = 0;     ///< of the whole cluster, 0 if unknown
   Fabric intra, fabric;
+  std::shared_ptr<const Machine> measured;  ///< its device by calibration, with `gpu`; null: by formula alone
 };
 
 /// By the name in the catalogue ("aws-p5"), or from a JSON file of the form of sim/machines/clusters; its "gpu",

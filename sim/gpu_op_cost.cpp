@@ -6,6 +6,8 @@
 
 #include "sim/cost/gpu_gemm.hpp"
 #include "sim/cost/gpu_memory.hpp"
+#include "sim/cost/measured_kernel.hpp"
+#include "sim/cost/shape.hpp"
 #include "sim/network/collective.hpp"
 #include "sim/op_cost.hpp"
 
@@ -50,14 +52,17 @@ const Quantity host_bytes_per_s{
     300e9,
     "assumed: a node's processors read and write 300 GB/s (two sockets of eight channels DDR4-3200: 410 at best)"};
 
-/// What NCCL knows: sums of norms and losses are all-reduces.
-OpKind known_collective(OpKind kind) {
-  if (kind == OpKind::gather_norm) return OpKind::all_gather;
-  return cost::passes(kind) > 1 ? OpKind::all_reduce : kind;
-}
-
 network::Group group_of(const cost::Members& members) {
   return {members.ranks, members.on_node, 1 + members.in_equal_groups / members.on_node};
+}
+
+/// The same op of other sizes: what it moves and computes is in proportion to its work.
+plan::Op resized(plan::Op op, const Sizes& sizes) {
+  const auto work = [&](const Sizes& s) { return cost::shape_of(op.kind, s, op.accumulate).work; };
+  const double part = work(sizes) / work(op.sizes);
+  op.sizes = sizes;
+  for (double* amount : {&op.cost.read_bytes, &op.cost.written_bytes, &op.cost.flops}) *amount *= part;
+  return op;
 }
 
 double moved_bytes(const plan::Op& op) {
@@ -72,6 +77,7 @@ GpuOpCost::GpuOpCost(const plan::Plan& plan, const Cluster& cluster, const cost:
                      double compute_factor)
     : plan_(plan),
       cluster_(cluster),
+      measured_(cluster.measured.get()),
       gpu_(rates_of(cluster.device)),
       profile_(profile),
       compute_factor_(compute_factor) {}
@@ -85,7 +91,8 @@ GpuOpCost::Key GpuOpCost::key_of(const plan::Op& op) const {
           op.cost.read_bytes,
           op.cost.written_bytes,
           moves ? plan::payload_bytes(plan_, op) : 0,
-          works_in_host(op)};
+          works_in_host(op),
+          measured_ && op.accumulate};
 }
 
 /// Copies apart, which are named as such.
@@ -112,12 +119,27 @@ Demand GpuOpCost::estimate(const plan::Op& op) {
   if (op.group != plan::GroupKind::none) return collective(op);
   if (is_copy(op.kind)) return copy(op);
   if (works_in_host(op)) return in_host(op);
-  const Kernel found = kernel(op);
-  const double seconds = compute_factor_ * std::max(found.seconds, profile_.graph_issue_s.value);
+  Kernel found = kernel(op);
+  found.seconds = measured_seconds(op).value_or(found.seconds);
+  const double seconds = compute_factor_ * std::max(found.seconds, least_seconds());
   return {.duration_ns = nanoseconds(seconds),
           .core = 0,
           .memory = std::min(1.0, found.memory_s / seconds),
           .blocks = found.blocks};
+}
+
+double GpuOpCost::least_seconds() const {
+  return measured_ ? measured_->gpu->graph_kernel_s.value : profile_.graph_issue_s.value;
+}
+
+std::optional<double> GpuOpCost::measured_seconds(const plan::Op& op) {
+  if (!measured_) return std::nullopt;
+  std::string source;
+  const auto formula = [&](const Sizes& sizes) { return kernel(resized(op, sizes)).seconds; };
+  const cost::KernelCall call{op.kind, op.accumulate, type_of(plan_, op), op.sizes};
+  const auto seconds = cost::measured_seconds(*measured_, call, formula, &source);
+  if (seconds) sources_.insert(std::move(source));
+  return seconds;
 }
 
 GpuOpCost::Kernel GpuOpCost::kernel(const plan::Op& op) {
@@ -167,10 +189,20 @@ double GpuOpCost::memory_seconds(double bytes) const {
   return bytes / (profile_.hbm_part.value * gpu_.hbm_bytes_per_s);
 }
 
-Demand GpuOpCost::copy(const plan::Op& op) {
+double GpuOpCost::host_link_bytes_per_s(OpKind copy) {
+  if (measured_) {
+    const MeasuredGpu& gpu = *measured_->gpu;
+    const Quantity& rate = copy == OpKind::fetch ? gpu.to_device_bytes_per_s : gpu.to_host_bytes_per_s;
+    sources_.insert(rate.source);
+    return rate.value;
+  }
   sources_.insert("assumed: PCIe at 12 GB/s for 16 lanes of generation 3, twice as much for each further one");
+  return pcie_bytes_per_s(cluster_.device);
+}
+
+Demand GpuOpCost::copy(const plan::Op& op) {
   const double bytes = std::max(op.cost.read_bytes, op.cost.written_bytes);
-  const double seconds = profile_.memory_start_s.value + bytes / pcie_bytes_per_s(cluster_.device);
+  const double seconds = profile_.memory_start_s.value + bytes / host_link_bytes_per_s(op.kind);
   return {.duration_ns = nanoseconds(seconds), .core = 0, .memory = std::min(1.0, memory_seconds(bytes) / seconds)};
 }
 
@@ -187,16 +219,29 @@ void GpuOpCost::add_sources(const cost::Members& members) {
     sources_.insert(used->source);
 }
 
+/// Of all members on equal parts of so many nodes; else a table is of other groups.
+const CollectiveTable* GpuOpCost::measured_collective(OpKind kind, const cost::Members& members) const {
+  if (!measured_ || members.ranks % members.on_node != 0) return nullptr;
+  return cost::measured_collective(*measured_, kind, members.ranks, members.ranks / members.on_node);
+}
+
 Demand GpuOpCost::collective(const plan::Op& op) {
   const auto members = members_of(plan_.mesh, op.group, std::min(cluster_.gpus_per_node, plan_.mesh.world_size()));
   const auto bytes = static_cast<double>(plan::payload_bytes(plan_, op));
+  const OpKind kind = cost::measured_kind(op.kind);
+  const CollectiveTable* table = measured_collective(kind, members);
   const auto cost_of = [&](double size) {
-    return network::collective_time(cluster_, {}, known_collective(op.kind), size, group_of(members));
+    network::CollectiveCost cost = network::collective_time(cluster_, {}, kind, size, group_of(members));
+    if (table) cost.seconds = cost::table_seconds(table->points, size);
+    return cost;
   };
   const network::CollectiveCost cost = cost_of(bytes);
-  if (members.ranks > 1) add_sources(members);
+  if (table)
+    sources_.insert(table->source);
+  else if (members.ranks > 1)
+    add_sources(members);
   const double transfer_s = std::clamp(cost_of(2 * bytes).seconds - cost.seconds, 0.0, cost.seconds);
-  const double seconds = std::max(cost.seconds, profile_.memory_start_s.value);
+  const double seconds = table ? cost.seconds : std::max(cost.seconds, profile_.memory_start_s.value);
   return {.duration_ns = nanoseconds(seconds),
           .core = 0,
           .link = std::min(1.0, transfer_s / seconds),

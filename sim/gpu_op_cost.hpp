@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -13,7 +14,8 @@
 namespace foreshard::sim {
 
 /// The demands of a plan's ops on a cluster of GPUs, by our own runtime: kernels in a full queue, f32 products without
-/// tf32, optimizers that read and write their state once. Equal ops are looked up once.
+/// tf32, optimizers that read and write their state once. Where such GPUs were measured (`Cluster::measured`), kernels
+/// and collectives take what the tables say, and the formula is for what these lack. Equal ops are looked up once.
 class GpuOpCost {
  public:
   /// All must outlive this. `compute_factor` lengthens what is computed (cost/stragglers.hpp).
@@ -36,6 +38,7 @@ class GpuOpCost {
     double read_bytes, written_bytes;
     std::int64_t payload_bytes;  ///< of a collective
     bool in_host;
+    bool accumulate;  ///< where it was measured apart
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
@@ -48,11 +51,15 @@ class GpuOpCost {
 
   Key key_of(const plan::Op& op) const;
   Demand estimate(const plan::Op& op);
-  Kernel kernel(const plan::Op& op);
+  double least_seconds() const;
+  std::optional<double> measured_seconds(const plan::Op& op);
+  const CollectiveTable* measured_collective(OpKind kind, const cost::Members& members) const;
+  Kernel kernel(const plan::Op& op);  ///< by formula
   Kernel product(const plan::Op& op);
   Kernel attention(const plan::Op& op);
   Kernel opaque(const plan::Op& op);
   Kernel memory_bound(const plan::Op& op);
+  double host_link_bytes_per_s(OpKind copy);
   Demand copy(const plan::Op& op);
   Demand in_host(const plan::Op& op);
   bool works_in_host(const plan::Op& op) const;
@@ -62,6 +69,7 @@ class GpuOpCost {
 
   const plan::Plan& plan_;
   const Cluster& cluster_;
+  const Machine* measured_;
   cost::GpuRates gpu_;
   const cost::GpuProfile& profile_;
   double compute_factor_;

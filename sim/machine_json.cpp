@@ -2,21 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "sim/machine.hpp"
+#include "sim/machine_gpu_json.hpp"
+#include "sim/machine_node.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Node = MachineNode;
 
-constexpr int schema = 1;
+/// Files of GPUs have the second one, so that programs which know only the first refuse them.
+constexpr int schema = 1, schema_of_gpus = 2;
 
 struct Column {
   const char* name;
@@ -41,56 +43,6 @@ constexpr std::array quantities{NamedQuantity{"kernel_floor_s", &Machine::kernel
                                 NamedQuantity{"network_bytes_per_s", &Machine::network_bytes_per_s},
                                 NamedQuantity{"network_core_s_per_byte", &Machine::network_core_s_per_byte},
                                 NamedQuantity{"network_beside_compute", &Machine::network_beside_compute}};
-
-/// A value of the file and the way to it, for messages.
-class Node {
- public:
-  Node(const Json& json, std::string file, std::string key)
-      : json_(json), file_(std::move(file)), key_(std::move(key)) {}
-
-  [[noreturn]] void fail(const std::string& expected) const {
-    std::string seen = json_.dump();
-    if (seen.size() > 60) seen = seen.substr(0, 57) + "...";
-    throw InputError(ExitCode::bad_input,
-                     fmt::format("machine file {}: {} is {}, expected {}; write a new file with foreshard-calibrate",
-                                 file_, key_.empty() ? "the file" : "'" + key_ + "'", seen, expected));
-  }
-
-  bool has(const char* name) const { return json_.is_object() && json_.contains(name); }
-
-  Node at(const char* name) const {
-    if (!json_.is_object()) fail("an object");
-    if (!json_.contains(name)) fail(fmt::format("the key '{}' in it", name));
-    return {json_.at(name), file_, key_.empty() ? name : key_ + "." + name};
-  }
-
-  std::vector<Node> items() const {
-    if (!json_.is_array()) fail("an array");
-    std::vector<Node> all;
-    for (std::size_t i = 0; i < json_.size(); ++i) all.emplace_back(json_[i], file_, fmt::format("{}[{}]", key_, i));
-    return all;
-  }
-
-  double number(double least) const {
-    if (!json_.is_number() || !(json_.get<double>() >= least)) fail(fmt::format("a number of at least {}", least));
-    return json_.get<double>();
-  }
-  double positive() const {
-    if (!json_.is_number() || !(json_.get<double>() > 0)) fail("a number above 0");
-    return json_.get<double>();
-  }
-  int count() const {
-    if (!json_.is_number_integer() || json_.get<std::int64_t>() < 1 || json_.get<std::int64_t>() > 1 << 30)
-      fail("a whole number of at least 1");
-    return json_.get<int>();
-  }
-  bool flag() const { return json_.is_boolean() ? json_.get<bool>() : (fail("true or false"), false); }
-  std::string text() const { return json_.is_string() ? json_.get<std::string>() : (fail("a string"), ""); }
-
- private:
-  const Json& json_;
-  std::string file_, key_;
-};
 
 OpKind kind_of(const Node& node) {
   if (const auto kind = model::find_op_kind(node.text())) return *kind;
@@ -140,6 +92,8 @@ CollectivePoint read_collective_point(const Node& node) {
 
 CollectiveTable read_collective(const Node& node) {
   CollectiveTable table{kind_of(node.at("kind")), node.at("ranks").count(), {}, node.at("source").text()};
+  if (node.has("nodes")) table.nodes = node.at("nodes").count();
+  if (table.ranks % table.nodes != 0) node.at("nodes").fail(fmt::format("a divisor of the {} ranks", table.ranks));
   const Node points = node.at("points");
   for (const Node& point : points.items()) table.points.push_back(read_collective_point(point));
   const auto later = [](const CollectivePoint& a, const CollectivePoint& b) { return a.bytes >= b.bytes; };
@@ -147,8 +101,6 @@ CollectiveTable read_collective(const Node& node) {
     points.fail("at least one point, bytes increasing");
   return table;
 }
-
-Quantity read_quantity(const Node& node) { return {node.at("value").number(0), node.at("source").text()}; }
 
 /// Adds to `tables` those of `others` whose kind has none.
 template <class Table>
@@ -161,7 +113,8 @@ void complete(std::vector<Table>& tables, const std::vector<Table>& others) {
 }
 
 Machine read(const Node& root) {
-  if (root.at("schema").count() != schema) root.at("schema").fail(fmt::format("{}", schema));
+  if (const int version = root.at("schema").count(); version != schema && version != schema_of_gpus)
+    root.at("schema").fail(fmt::format("{} or {}", schema, schema_of_gpus));
   Machine machine = generic_machine(root.at("cores").count());
   machine.name = root.at("name").text();
   machine.date = root.at("date").text();
@@ -171,15 +124,14 @@ Machine read(const Node& root) {
   const Node kernel_list = root.at("kernels"), collective_list = root.at("collectives");
   for (const Node& node : kernel_list.items()) machine.kernels.push_back(read_kernel(node));
   for (const Node& node : collective_list.items()) machine.collectives.push_back(read_collective(node));
+  for (const auto& [name, member] : quantities)
+    if (root.has(name)) machine.*member = root.at(name).quantity();
+  machine.gpu = read_gpu(root);
+  if (machine.gpu) return machine;
   complete(machine.kernels, kernels);
   complete(machine.collectives, collectives);
-  for (const auto& [name, member] : quantities)
-    if (root.has(name)) machine.*member = read_quantity(root.at(name));
   return machine;
 }
-
-/// Five significant digits.
-double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 
 std::vector<Column> columns_in_use(const KernelTable& table) {
   std::vector<Column> used;
@@ -213,6 +165,7 @@ Json json_of(const CollectiveTable& table) {
             {"source", table.source},
             {"columns", {"bytes", "seconds"}},
             {"points", Json::array()}};
+  if (table.nodes > 1) json["nodes"] = table.nodes;
   for (const CollectivePoint& point : table.points) json["points"].push_back({point.bytes, rounded(point.seconds)});
   return json;
 }
@@ -239,9 +192,13 @@ Machine read_machine(const std::string& path) {
 }
 
 std::string to_json(const Machine& machine) {
-  Json json{{"schema", schema}, {"name", machine.name}, {"date", machine.date}, {"cores", machine.cores}};
+  Json json{{"schema", machine.gpu ? schema_of_gpus : schema},
+            {"name", machine.name},
+            {"date", machine.date},
+            {"cores", machine.cores}};
+  if (machine.gpu) json.update(json_of(*machine.gpu));
   for (const auto& [name, member] : quantities)
-    json[name] = {{"value", rounded((machine.*member).value)}, {"source", (machine.*member).source}};
+    if (!machine.gpu) json[name] = json_of(machine.*member);
   json["kernels"] = Json::array(), json["collectives"] = Json::array();
   for (const KernelTable& table : machine.kernels) json["kernels"].push_back(json_of(table));
   for (const CollectiveTable& table : machine.collectives) json["collectives"].push_back(json_of(table));

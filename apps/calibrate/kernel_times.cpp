@@ -11,45 +11,26 @@
 #include "apps/calibrate/local_ranks.hpp"
 #include "apps/calibrate/process.hpp"
 #include "apps/calibrate/samples.hpp"
+#include "apps/calibrate/trainee.hpp"
 #include "apps/calibrate/workout.hpp"
 #include "base/clock.hpp"
 #include "base/process_memory.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "engine/cpu_executor.hpp"
 #include "trace/writer.hpp"
-#include "train/kernel_choice.hpp"
-#include "train/training_rank.hpp"
 
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double learning_rate = 1e-3;
-constexpr std::uint64_t seed = 1;
+struct CpuKernels {
+  std::unique_ptr<kernels::Backend> kernels = kernels::make_cpu();
+};
 
-/// A training that records its steps.
-class Trainee {
+/// A training on processor cores, with a team of `threads`. Its kernels outlive it.
+class CpuTrainee : CpuKernels, public Trainee {
  public:
-  Trainee(const plan::Settings& settings, comm::Communicator& communicator, int threads)
-      : batch_(batch_of(settings)),
-        kernels_(kernels::make_cpu()),
-        rank_(settings, DType::f32, seed, communicator, {}, engine::on_cpu(*kernels_, {.threads = threads})) {
-    engine::Engine& engine = rank_.engine();
-    engine.use_kernels(train::choose_kernels(communicator, rank_.plan(), engine), rank_.plan());
-  }
-
-  std::vector<trace::Event> step() {
-    rank_.step(++step_, learning_rate, batch_, &recorder_);
-    return recorder_.take();
-  }
-  const plan::Plan& plan() const { return rank_.plan(); }
-  std::int64_t arena_bytes() const { return rank_.engine().touched_bytes(); }
-
- private:
-  train::Batch batch_;
-  std::unique_ptr<kernels::Backend> kernels_;
-  train::TrainingRank rank_;
-  trace::Recorder recorder_;
-  std::int64_t step_ = 0;
+  CpuTrainee(const plan::Settings& settings, comm::Communicator& communicator, int threads)
+      : Trainee(settings, communicator, engine::on_cpu(*kernels, {.threads = threads})) {}
 };
 
 /// Enough steps for a median: about 300 million multiplications take 10 ms on a core.
@@ -73,7 +54,7 @@ void measure_workout(sim::Machine& machine, const plan::Settings& settings, int 
   std::barrier together(busy_cores);
   std::mutex mutex;
   run_lone_ranks(busy_cores, [&](int thread, comm::Communicator& communicator) {
-    Trainee trainee(settings, communicator, 1);
+    CpuTrainee trainee(settings, communicator, 1);
     Samples samples(trainee.plan());
     for (int step = 0; step <= steps; ++step) {
       together.arrive_and_wait();
@@ -90,7 +71,7 @@ void measure_workout(sim::Machine& machine, const plan::Settings& settings, int 
 double team_seconds(const plan::Settings& settings, int threads) {
   double seconds = 0;
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
-    Trainee trainee(settings, communicator, threads);
+    CpuTrainee trainee(settings, communicator, threads);
     Samples samples(trainee.plan());
     for (int step = 0; step < 10; ++step) {
       const auto events = trainee.step();
@@ -105,7 +86,7 @@ double team_seconds(const plan::Settings& settings, int threads) {
 ResidentKinds training_bytes(const plan::Settings& settings) {
   ResidentKinds bytes;
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
-    Trainee trainee(settings, communicator, 1);
+    CpuTrainee trainee(settings, communicator, 1);
     for (int step = 0; step < 4; ++step) trainee.step();
     bytes = resident_kinds();
     bytes.own -= trainee.arena_bytes();
@@ -173,7 +154,7 @@ void measure_update(sim::Machine& machine, int ranks) {
   std::vector<sim::KernelTable> tables;
   for (const plan::Settings& settings : sharded_workouts(ranks)) {
     const auto world = comm::make_mpi();
-    Trainee trainee(settings, *world, 1);
+    CpuTrainee trainee(settings, *world, 1);
     Samples samples(trainee.plan());
     for (int step = 0; step < 6; ++step) {
       const auto events = trainee.step();
@@ -186,7 +167,7 @@ void measure_update(sim::Machine& machine, int ranks) {
 }
 
 void measure_process(sim::Machine& machine, comm::Communicator& world) {
-  Trainee trainee(sharded_workout(world.size()), world, 1);
+  CpuTrainee trainee(sharded_workout(world.size()), world, 1);
   for (int step = 0; step < 4; ++step) trainee.step();
   world.barrier();
   const std::int64_t shared = resident_kinds().shared_files;
@@ -208,7 +189,7 @@ void measure_team(sim::Machine& machine) {
 void measure_handovers(sim::Machine& machine, int ranks) {
   Handovers handovers;
   run_local_ranks(ranks, [&](comm::Communicator& communicator) {
-    Trainee trainee(sharded_workout(ranks), communicator, 1);
+    CpuTrainee trainee(sharded_workout(ranks), communicator, 1);
     for (int step = 0; step < 10; ++step) {
       const auto events = trainee.step();
       if (step > 0 && communicator.rank() == 0) handovers.add(trainee.plan(), events);
@@ -224,7 +205,7 @@ void measure_handovers(sim::Machine& machine, int ranks) {
 double train_while(const std::function<bool()>& more, int threads) {
   std::int64_t steps = 0, start_ns = 0, end_ns = 0;
   run_lone_ranks(1, [&](int, comm::Communicator& communicator) {
-    Trainee trainee(workouts(true).back(), communicator, threads);
+    CpuTrainee trainee(workouts(true).back(), communicator, threads);
     trainee.step();
     start_ns = now_ns();
     do trainee.step(), ++steps;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/query.hpp"
+#include "sim/cost/collective_cost.hpp"
 #include "sim/op_cost.hpp"
 
 namespace foreshard::calibrate {
@@ -56,8 +58,26 @@ void Samples::add_to(std::vector<sim::KernelTable>& tables, int busy_cores, cons
   }
   for (const auto& [key, entry] : by_size) {
     const plan::Op& op = plan_.ops[entry.first.value];
-    table_of(tables, op, sim::type_of(plan_, op), busy_cores, source).points.push_back({op.sizes, mean(entry.second)});
+    table_of(tables, op, sim::type_of(plan_, op), busy_cores, source)
+        .points.push_back({op.sizes, std::max(1e-9, mean(entry.second))});
   }
+}
+
+void Samples::add_to(LoneCollectives& seconds) const {
+  for (std::size_t i = 0; i < plan_.ops.size(); ++i)
+    if (const plan::Op& op = plan_.ops[i]; op.group != plan::GroupKind::none && !seconds_[i].empty())
+      seconds[sim::cost::measured_kind(op.kind)][plan::payload_bytes(plan_, op)].push_back(typical(seconds_[i]));
+}
+
+std::vector<sim::CollectiveTable> tables_of(const Samples::LoneCollectives& seconds, const std::string& source) {
+  std::vector<sim::CollectiveTable> tables;
+  for (const auto& [kind, by_bytes] : seconds) {
+    sim::CollectiveTable table{kind, 1, {}, source};
+    for (const auto& [bytes, times] : by_bytes)
+      table.points.push_back({static_cast<double>(bytes), std::max(1e-9, mean(times))});
+    tables.push_back(std::move(table));
+  }
+  return tables;
 }
 
 double Samples::compute_seconds() const {

@@ -26,6 +26,11 @@ class Samples {
   void add_to(std::vector<sim::KernelTable>& tables, int busy_cores, const std::string& source,
               const std::function<bool(model::OpKind)>& wanted) const;
 
+  /// Adds to `seconds` what collectives of a lone rank took, which are copies and casts: of each kind, by the bytes of
+  /// the whole buffer, the typical time of each op.
+  using LoneCollectives = std::map<model::OpKind, std::map<std::int64_t, std::vector<double>>>;
+  void add_to(LoneCollectives& seconds) const;
+
   /// Sum over the compute ops of their typical times, in seconds.
   double compute_seconds() const;
 
@@ -33,6 +38,9 @@ class Samples {
   const plan::Plan& plan_;
   std::vector<std::vector<double>> seconds_;  ///< by op
 };
+
+/// Tables of one rank, each size with the mean of its times.
+std::vector<sim::CollectiveTable> tables_of(const Samples::LoneCollectives& seconds, const std::string& source);
 
 /// Times in seconds between what a compute op had to await and its start. (Ops of other lanes may have waited for the
 /// core, too.)

@@ -43,6 +43,15 @@ constexpr Spec quick_specs[] = {{4, 64, 4, 256, 2, 64, 2, 0.1},    {4, 128, 4, 5
 constexpr Spec more_specs[] = {
     {4, 320, 5, 1500, 4, 192, 2, 0.1}, {2, 512, 8, 12000, 1, 1024}, {1, 1024, 16, 32000, 1, 512}};
 
+constexpr Spec quick_gpu_specs[] = {{2, 768, 12, 50257, 8, 1024, 2, 0.1},
+                                    {2, 1600, 25, 50257, 4, 1024},
+                                    {2, 1024, 16, 16000, 8, 512},
+                                    {1, 4096, 32, 32000, 1, 2048, 1, 0, 8}};
+constexpr Spec more_gpu_specs[] = {{2, 512, 8, 8000, 4, 256},
+                                   {2, 2048, 16, 32000, 4, 2048, 2, 0, 16},
+                                   {1, 2560, 32, 50257, 2, 2048},
+                                   {2, 768, 12, 50257, 32, 1024}};
+
 }  // namespace
 
 std::vector<plan::Settings> workouts(bool quick) {
@@ -50,6 +59,18 @@ std::vector<plan::Settings> workouts(bool quick) {
   for (const Spec& spec : quick_specs) all.push_back(settings_of(spec, 1));
   if (quick) return all;
   for (const Spec& spec : more_specs) all.push_back(settings_of(spec, 1));
+  return all;
+}
+
+std::vector<plan::Settings> gpu_workouts(bool quick) {
+  std::vector<plan::Settings> all;
+  for (const Spec& spec : quick_gpu_specs) all.push_back(settings_of(spec, 1));
+  for (const Spec& spec : more_gpu_specs)
+    if (!quick) all.push_back(settings_of(spec, 1));
+  for (std::size_t i = 0, count = all.size(); i < count; ++i) {
+    all.push_back(all[i]);
+    all.back().schedule.precision.parameters = DType::bf16;
+  }
   return all;
 }
 

@@ -10,6 +10,9 @@ namespace foreshard::calibrate {
 /// training, which no kernel measured by itself repeats.
 std::vector<plan::Settings> workouts(bool quick);
 
+/// The same for a GPU, whose queue their kernels fill: in f32 and in bf16, each step some hundred milliseconds.
+std::vector<plan::Settings> gpu_workouts(bool quick);
+
 /// A small workout as a training of `ranks` ranks, fully sharded.
 plan::Settings sharded_workout(int ranks);
 

@@ -10,23 +10,6 @@
 namespace foreshard::sim::cost {
 namespace {
 
-double from_table(const std::vector<CollectivePoint>& points, double bytes) {
-  if (bytes <= points.front().bytes) return points.front().seconds;
-  if (bytes >= points.back().bytes) return points.back().seconds * bytes / points.back().bytes;
-  const auto above = std::upper_bound(points.begin(), points.end(), bytes,
-                                      [](double size, const CollectivePoint& point) { return size < point.bytes; });
-  const CollectivePoint &high = *above, &low = *(above - 1);
-  const double part = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
-  return low.seconds * std::pow(high.seconds / low.seconds, part);
-}
-
-/// sum_norm and sum_loss are all-reduces, gather_norm is an all-gather.
-OpKind measured_kind(OpKind kind) {
-  if (kind == OpKind::gather_norm) return OpKind::all_gather;
-  const bool sums = kind == OpKind::sum_norm || kind == OpKind::sum_loss;
-  return sums ? OpKind::all_reduce : kind;
-}
-
 double distance(int a, int b) { return std::abs(std::log(double(a) / b)); }
 
 /// The table of the nearest rank count. One rank moves nothing, so it stands only for itself, unless it is all there
@@ -50,7 +33,7 @@ double load(const Machine& machine, int ranks) {
 
 double on_node_seconds(const Machine& machine, OpKind kind, double bytes, int ranks, std::string* source) {
   const CollectiveTable& table = nearest(machine, kind, ranks);
-  const double seconds = from_table(table.points, bytes);
+  const double seconds = table_seconds(table.points, bytes);
   if (source) *source = table.source;
   if (table.ranks == ranks) return seconds;
   if (source) *source = fmt::format("extrapolated from {} ranks: {}", table.ranks, table.source);
@@ -66,6 +49,22 @@ double network_seconds(const Machine& machine, OpKind kind, double bytes, const 
 }
 
 }  // namespace
+
+double table_seconds(const std::vector<CollectivePoint>& points, double bytes) {
+  if (bytes <= points.front().bytes) return points.front().seconds;
+  if (bytes >= points.back().bytes) return points.back().seconds * bytes / points.back().bytes;
+  const auto above = std::upper_bound(points.begin(), points.end(), bytes,
+                                      [](double size, const CollectivePoint& point) { return size < point.bytes; });
+  const CollectivePoint &high = *above, &low = *(above - 1);
+  const double part = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+  return low.seconds * std::pow(high.seconds / low.seconds, part);
+}
+
+OpKind measured_kind(OpKind kind) {
+  if (kind == OpKind::gather_norm) return OpKind::all_gather;
+  const bool sums = kind == OpKind::sum_norm || kind == OpKind::sum_loss;
+  return sums ? OpKind::all_reduce : kind;
+}
 
 double passes(OpKind kind) { return measured_kind(kind) == OpKind::all_reduce ? 2 : 1; }
 

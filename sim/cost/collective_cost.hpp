@@ -17,6 +17,13 @@ struct CollectiveTime {
   double network_s = 0;  ///< the network is filled
 };
 
+/// Straight lines between points in logarithms of bytes and seconds; constant below the smallest, proportional to the
+/// bytes beyond the largest.
+double table_seconds(const std::vector<CollectivePoint>& points, double bytes);
+
+/// Which of the three collectives it is: sums of norms and losses are all-reduces, gather_norm is an all-gather.
+OpKind measured_kind(OpKind kind);
+
 /// How often a collective's bytes cross the network: all-reduces do twice.
 double passes(OpKind kind);
 

@@ -15,8 +15,9 @@ struct CudaOptions {
 };
 
 /// One CUDA device for each rank, with NCCL between them. CUDA and NCCL take some 0.5 s and 800 MB of libraries to
-/// load, so they are in a module that only this loads: beside the program, or in the folder that FORESHARD_MODULE_PATH
-/// names. Making an engine throws InputError where the module or a device is missing, and says what to do.
+/// load, so they are in a module that only this and `make_cuda_meter` load: beside the program, or in the folder that
+/// FORESHARD_MODULE_PATH names. Making an engine throws InputError where the module or a device is missing, and says
+/// what to do.
 MakeEngine on_cuda(CudaOptions options);
 
 /// What the module gives: `extern "C"` under the name `foreshard_make_cuda_engine`.

@@ -25,7 +25,8 @@ int visible_devices() {
   throw InputError(
       ExitCode::usage,
       fmt::format("no CUDA device is visible to this rank ({}; CUDA_VISIBLE_DEVICES is {}): check "
-                  "nvidia-smi and the job's GPU request, or train with engine.device=cpu",
+                  "nvidia-smi and the job's GPU request, or stay on processor cores (engine.device=cpu; of "
+                  "foreshard-calibrate --device=cpu)",
                   error == cudaSuccess ? "0 devices" : cudaGetErrorString(error), mask ? mask : "not set"));
 }
 
