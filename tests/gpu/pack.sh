@@ -6,8 +6,8 @@
 #
 # Programs are built here, for every x86-64 processor with AVX2 and for all of the project's GPU architectures. With them go the
 # shared libraries that they need, the C library and its loader included, but for the driver, cuBLASLt and NCCL, which are too large
-# and which any machine with PyTorch or the CUDA toolkit has. Programs find libraries by an RPATH relative to themselves: ../lib, and
-# ../cuda, where run.sh puts links to what it found there. The pack is tried in an empty root, without environment.
+# and which any machine with PyTorch or the CUDA toolkit has: run.sh links those into the pack's cuda/, and lets programs look for
+# libraries there and in lib/. The pack is tried in an empty root, without environment.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -20,9 +20,7 @@ carried_not='lib(cublas|cublasLt|nccl|cuda)\.so'
 c_library='/(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libmvec|libanl)\.so'
 
 build() {
-  # shellcheck disable=SC2016  # $ORIGIN is the loader's
-  cmake --preset default -B "$build" "-DFORESHARD_PROCESSOR=$processor" '-DCMAKE_BUILD_RPATH=$ORIGIN/../lib;$ORIGIN/../cuda' \
-    -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_MODULE_LINKER_FLAGS=-Wl,--disable-new-dtags >/dev/null
+  cmake --preset default -B "$build" -DFORESHARD_PROCESSOR="$processor" >/dev/null
   cmake --build "$build" -j"$(nproc)" --target "${programs[@]}"
   if [[ ! -e $build/bin/libforeshard_cuda.so ]]; then
     echo "pack.sh: the CUDA engine was not built: this machine has no nvcc or no NCCL" >&2
@@ -68,8 +66,12 @@ pack() {
   fi
 }
 
-# in_root ROOT PROGRAM ARGUMENTS...: in a root that has the pack and its C library alone.
-in_root() { chroot "$1" /usr/bin/env -i "/pack/bin/$2" "${@:3}"; }
+# in_root ROOT PROGRAM ARGUMENTS...: in a root that has the pack, its C library and /proc alone.
+in_root() {
+  # shellcheck disable=SC2016  # for the other shell
+  unshare --mount bash -c 'mount --rbind /proc "$0/proc" && exec chroot "$0" /usr/bin/env -i \
+    LD_LIBRARY_PATH=/pack/lib:/pack/cuda "/pack/bin/$1" "${@:2}"' "$@"
+}
 
 # expect TEXT COMMAND...: what it prints holds the text, whatever its exit code.
 expect() {
@@ -85,7 +87,7 @@ expect() {
 # make_root ROOT: the pack, its C library where programs look for it, `env`, and the two libraries that a GPU machine has.
 make_root() {
   local library
-  mkdir -p "$1/lib64" "$1/lib/x86_64-linux-gnu" "$1/usr/bin" "$1/tmp"
+  mkdir -p "$1/lib64" "$1/lib/x86_64-linux-gnu" "$1/usr/bin" "$1/proc" "$1/tmp"
   tar -C "$1" -xzf "$out/pack.tar.gz"
   cp "$1/pack/libc/ld-linux-x86-64.so.2" "$1/lib64/"
   cp "$1"/pack/libc/* "$1/lib/x86_64-linux-gnu/"
@@ -98,7 +100,7 @@ make_root() {
 try() {
   local root
   if [[ $(id -u) -ne 0 ]]; then
-    echo "pack.sh: the pack is not tried: that needs root, for chroot"
+    echo "pack.sh: the pack is not tried: that needs root, for another root folder"
     return
   fi
   root=$(mktemp -d "$PWD/$out/root.XXXXXX")

@@ -91,14 +91,15 @@ unpack() {
   say "pack of commit $(cat "$pack/commit")"
 }
 
-# Programs start as they are, or with the pack's own C library.
+# Programs start with this machine's C library, or with the pack's own.
 choose_launcher() {
-  local loader=$pack/libc/ld-linux-x86-64.so.2
-  "$programs/gpu" --gtest_list_tests >"$work/started" 2>&1 && return
-  say "programs do not start as they are: $(tail -n 1 "$work/started")"
-  launcher=("$loader" --library-path "$pack/lib:$pack/cuda:$pack/libc")
-  "${launcher[@]}" "$programs/gpu" --gtest_list_tests >"$work/started" 2>&1 && say 'they start with the C library of the pack' && return
-  say "nor with the C library of the pack: $(tail -n 1 "$work/started"); build on this machine and give --built FOLDER"
+  local folders=$pack/lib:$pack/cuda
+  launcher=(env "LD_LIBRARY_PATH=$folders")
+  start gpu --gtest_list_tests >"$work/started" 2>&1 && return
+  say "programs do not start with this machine's C library: $(tail -n 1 "$work/started")"
+  launcher=("$pack/libc/ld-linux-x86-64.so.2" --library-path "$folders:$pack/libc")
+  start gpu --gtest_list_tests >"$work/started" 2>&1 && say 'they start with that of the pack' && return
+  say "nor with that of the pack: $(tail -n 1 "$work/started"); build on this machine and give --built FOLDER"
   return 1
 }
 
@@ -125,7 +126,7 @@ find_sanitizer() {
 sanitize() {
   local tool jobs=() code=0
   for tool in memcheck racecheck initcheck synccheck; do
-    "$sanitizer" --tool "$tool" --error-exitcode 9 "${launcher[@]+"${launcher[@]}"}" "$programs/gpu" \
+    "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 "${launcher[@]+"${launcher[@]}"}" "$programs/gpu" \
       --gtest_filter=Parity.TwoRunsHaveTheSameBits >"$work/$tool.log" 2>&1 &
     jobs+=("$tool:$!")
   done
