@@ -30,7 +30,7 @@ left() { echo $((seconds - SECONDS)); }
 
 # box SECONDS NAME COMMAND...: runs a part within its time and what is left of all; its output goes to the log.
 box() {
-  local limit=$1 name=$2 began=$SECONDS code
+  local limit=$1 name=$2 began=$SECONDS code first
   ((limit > $(left))) && limit=$(left)
   if ((limit < 5)); then
     say "$name: left out, no time is left"
@@ -38,13 +38,18 @@ box() {
     return 1
   fi
   printf '\n=== %s ===\n' "$name" >>"$results/run.log"
+  first=$(wc -l <"$results/run.log")
   timeout -k 5 "$limit" "${@:3}" >>"$results/run.log" 2>&1
   code=$?
+  if ((code != 0 && code != 77)); then
+    failed+=("$name")
+    tail -n "+$first" "$results/run.log" | tail -n 15
+  fi
   case $code in
     0) say "$name: passed, $((SECONDS - began)) s" ;;
     77) say "$name: skipped" ;;
-    124 | 137) say "$name: FAILED: not done within $limit s" && failed+=("$name") ;;
-    *) say "$name: FAILED: exit code $code, $((SECONDS - began)) s" && failed+=("$name") ;;
+    124 | 137) say "$name: FAILED: not done within $limit s" ;;
+    *) say "$name: FAILED: exit code $code, $((SECONDS - began)) s" ;;
   esac
   return $code
 }
@@ -208,6 +213,7 @@ main() {
     say 'no CUDA device is visible: nothing else is run'
     exit 77
   fi
+  part 20 'Prediction' predict
   part 60 'Tests of the kernels' test_program gpu_kernels "--gtest_filter=-$cpu_only"
   if [[ -n $sanitizer ]]; then
     part 60 'compute-sanitizer' sanitize
@@ -215,8 +221,7 @@ main() {
     say 'compute-sanitizer: skipped, there is none'
   fi
   part 120 'Benchmark' start gpu_bench "$results"
-  box 140 'PyTorch' python3 tests/gpu/peer.py "$results/peer.json"
-  part 20 'Prediction' predict
+  box 300 'PyTorch' python3 tests/gpu/peer.py "$results/peer.json"
   print_table
   if ((${#failed[@]} > 0)); then
     printf 'run.sh: FAILED: %s\n' "${failed[@]}" | tee -a "$results/run.log"
