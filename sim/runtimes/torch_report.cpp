@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
-#include "sim/runtimes/runtime_names.hpp"
 #include "sim/hardware_sources.hpp"
+#include "sim/runtimes/runtime_names.hpp"
 #include "sim/runtimes/torch_fit.hpp"
 #include "sim/validation/error_bars.hpp"
 

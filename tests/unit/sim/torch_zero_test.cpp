@@ -186,8 +186,8 @@ TEST(TorchZero, TakesAsLongAsStage1WasSeenTo) {
 }
 
 /// GPT-175B, sequences of 512, micro-batch 32, on 256 A100: 204.49 TFLOPS a GPU, recomputation counted (deepspeed.ai,
-/// Azure and DeepSpeed, 2022-07). Whatever kept its memory from being cut up, here segments that can grow do: else steps
-/// wait for retries, of which that run tells nothing.
+/// Azure and DeepSpeed, 2022-07). Whatever kept its memory from being cut up, here segments that can grow do: else
+/// steps wait for retries, of which that run tells nothing.
 TEST(TorchZero, TakesAsLongAsStage3WasSeenTo) {
   TorchJob job;
   job.allocator = allocator::parse_settings("expandable_segments:True");
