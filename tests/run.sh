@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one test command. Installs what is missing, builds preset `ci` (warnings are errors), checks the format, runs the tests.
 #
-#   tests/run.sh           everything but the slow cases                                    (about 20 minutes on 2 cores)
+#   tests/run.sh           everything but the slow cases                                    (20 to 25 minutes on 2 cores)
 #   tests/run.sh --full    and the slow cases, and the suite under the address, undefined-behaviour and thread sanitizers
 #
 # Works on a fresh clone, as root or not, without a terminal. The exit code is 0 only if every part passed.
