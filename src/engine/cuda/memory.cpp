@@ -10,7 +10,6 @@
 #include "kernels/cuda/check.hpp"
 
 namespace foreshard::engine::cuda {
-namespace {
 
 using kernels::cuda::check;
 
@@ -39,12 +38,7 @@ std::byte* pinned_bytes(std::int64_t size_bytes) {
   return static_cast<std::byte*>(data);
 }
 
-}  // namespace
-
-DeviceMemory::DeviceMemory(std::int64_t size_bytes) : data_(device_bytes(size_bytes)), size_bytes_(size_bytes) {}
-PinnedMemory::PinnedMemory(std::int64_t size_bytes) : data_(pinned_bytes(size_bytes)), size_bytes_(size_bytes) {}
-
-void DeviceMemory::Free::operator()(std::byte* data) const noexcept { cudaFree(data); }
-void PinnedMemory::Free::operator()(std::byte* data) const noexcept { cudaFreeHost(data); }
+void free_device(std::byte* data) noexcept { cudaFree(data); }
+void free_pinned(std::byte* data) noexcept { cudaFreeHost(data); }
 
 }  // namespace foreshard::engine::cuda
