@@ -72,10 +72,14 @@ endfunction()
 set(FORESHARD_MPI_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMP_NUM_THREADS=1
     ASAN_OPTIONS=detect_leaks=0)
 
-# foreshard_test(name [LABEL label] [RANKS n...] LIBRARIES libs...): one GoogleTest binary of all *.cpp beside the caller.
+# The tests that run several threads, which are what the thread sanitizer is for.
+add_custom_target(threaded_tests)
+
+# foreshard_test(name [THREADS] [LABEL label] [RANKS n...] LIBRARIES libs...): one GoogleTest binary of all *.cpp beside the caller.
+# THREADS: it runs several threads; it has the label threads besides and is part of threaded_tests.
 # With RANKS the binary has its own main and runs under mpirun, once per rank count, with the label mpi besides.
 function(foreshard_test name)
-  cmake_parse_arguments(ARG "" "LABEL" "RANKS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "LABEL" "RANKS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT sources)
     return()
@@ -95,6 +99,10 @@ function(foreshard_test name)
     if(NOT ARG_LABEL)
       set(ARG_LABEL unit)
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600 ENVIRONMENT "OMP_NUM_THREADS=1")
+    if(ARG_THREADS)
+      list(APPEND ARG_LABEL threads)
+      add_dependencies(threaded_tests ${name})
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600 ENVIRONMENT "OMP_NUM_THREADS=1")
   endif()
 endfunction()

@@ -2,7 +2,8 @@
 # The one test command. Installs what is missing, builds preset `ci` (warnings are errors), checks the format, runs the tests.
 #
 #   tests/run.sh           everything but the slow cases                                    (20 to 25 minutes on 2 cores)
-#   tests/run.sh --full    and the slow cases, and the suite under the address, undefined-behaviour and thread sanitizers
+#   tests/run.sh --full    and the slow cases, and the suite under the address and undefined-behaviour sanitizers, and what runs
+#                          several threads under the thread sanitizer
 #
 # Works on a fresh clone, as root or not, without a terminal. The exit code is 0 only if every part passed.
 set -euo pipefail
@@ -41,7 +42,8 @@ check_format() {
   git ls-files -z '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r "$tool" --dry-run -Werror
 }
 
-build() { cmake --preset "$1" && cmake --build --preset "$1" -j"$jobs"; }
+# build PRESET [BUILD OPTIONS]
+build() { cmake --preset "$1" && cmake --build --preset "$1" -j"$jobs" "${@:2}"; }
 
 # run_tests PRESET [CTEST OPTIONS]
 run_tests() { ctest --preset "$1" --no-tests=error -j"$jobs" "${@:2}" </dev/null; }
@@ -54,9 +56,9 @@ without_randomised_addresses() {
 }
 
 thread_sanitizer() {
-  build tsan || return 1
+  build tsan --target threaded_tests || return 1
   export OMP_NUM_THREADS=1
-  without_randomised_addresses ctest --preset tsan --no-tests=error -j"$jobs" -LE 'mpi|net|slow|house' </dev/null
+  without_randomised_addresses ctest --preset tsan --no-tests=error -j"$jobs" -L threads </dev/null
 }
 
 main() {
@@ -64,7 +66,7 @@ main() {
   case ${1:-} in
     --full) full=true ;;
     '') ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
   esac
   section 'Set up'
   bash jobscripts/install-dependencies.sh
