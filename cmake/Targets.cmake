@@ -10,8 +10,9 @@ function(foreshard_compile target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE ${FORESHARD_WARNINGS} $<$<BOOL:${FORESHARD_WERROR}>:-Werror>)
   if(FORESHARD_SANITIZE)
-    # -O1 -g1: instrumented template code takes several times as long to compile above that.
-    target_compile_options(${target} PRIVATE -fsanitize=${FORESHARD_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
+    # -O1 -g1: instrumented template code takes several times as long to compile above that. Checks of every pointer for null
+    # (which faults by itself), for alignment and for its dynamic type would take 40 % more.
+    target_compile_options(${target} PRIVATE -fsanitize=${FORESHARD_SANITIZE} -fno-sanitize=null,alignment,vptr -fno-omit-frame-pointer -O1 -g1)
     target_link_options(${target} PUBLIC -fsanitize=${FORESHARD_SANITIZE})
   endif()
 endfunction()
