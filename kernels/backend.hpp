@@ -39,11 +39,17 @@ struct Attention {
   float alibi = 0;             ///< largest exponent of the slopes; 0 means no linear biases
   bool causal = true;          ///< token i sees tokens 0…i of its sequence, else all
   bool scaled = true;          ///< scores are scaled by 1/√width
+  std::int64_t window = 0;     ///< of causal attention: token i sees the last so many of 0…i alone; 0 means all
 
   double scale() const;
   constexpr std::int64_t keys() const { return key_heads > 0 ? key_heads : heads; }
   constexpr std::int64_t group() const { return heads / keys(); }
   constexpr std::int64_t seen_by(std::int64_t token) const { return causal ? token + 1 : seq; }
+  constexpr std::int64_t first_seen_by(std::int64_t token) const {
+    return window > 0 && token >= window ? token - window + 1 : 0;
+  }
+  /// Tokens before this one see token j, of those from j on where attention is causal.
+  constexpr std::int64_t last_to_see(std::int64_t j) const { return window > 0 && window < seq - j ? j + window : seq; }
   constexpr std::int64_t distances() const { return 2 * seq - 1; }  ///< of a key from a query: 1 − seq … seq − 1
   /// The score of token i with token j gets slope·(j − i) added: Press et al. 2022 (arXiv 2108.12409), section 3. Of
   /// the least power of two P ≥ heads, slopes are 2^(−alibi·n/P), n = 1…P; of other numbers of heads first the even n.

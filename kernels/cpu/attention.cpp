@@ -40,6 +40,7 @@ struct Softmax {
       const std::int64_t keys = std::min(pair.keys_seen((v + 1) * lanes), pair.key_end());
       float* column = scores + v * lanes;
       if (pair.diagonal) hide(v * lanes, keys, column);
+      if (pair.cut_by_window()) hide_behind(pair.window_end - v * lanes, keys, column);
       raise(v, highest(keys, column), first, head, sums);
       total[v] += exponentials(keys, shift[v], column);
     }
@@ -51,6 +52,13 @@ struct Softmax {
     for (std::int64_t key = first_query; key < keys; ++key) {
       store(column + key * block, seen(key - first_query) ? load(column + key * block) : hidden);
     }
+  }
+
+  /// Key `key` is seen by the lanes before `end + key`.
+  static void hide_behind(std::int64_t end, std::int64_t keys, float* column) {
+    const Vec hidden = broadcast(hidden_score);
+    for (std::int64_t key = 0; key < std::min(keys, lanes - end); ++key)
+      store(column + key * block, in_window(end + key) ? load(column + key * block) : hidden);
   }
 
   static Vec highest(std::int64_t keys, const float* column) {
@@ -106,7 +114,8 @@ void write(const Head& head, const Softmax& softmax, std::int64_t first, std::in
   }
 }
 
-/// `in` is of the head; its keys and values are packed, and its biases if there are any.
+/// `in` is of the head; its keys and values are packed, and its biases if there are any. Within a window blocks of keys
+/// come last first, so that every query sees some of the first of them.
 template <class T>
 void attend(const Head& head, bool biased, const Qkv<const T>& in, const Buffers& b, T* y, float* log_sum_exp) {
   const std::int64_t part = block * head.padded_width;
@@ -116,12 +125,14 @@ void attend(const Head& head, bool biased, const Qkv<const T>& in, const Buffers
     transpose(head.padded_width, b.rows, b.queries);
     std::fill_n(b.sums, part, 0.0F);
     Softmax softmax;
-    for (std::int64_t j = 0; j < head.blocks_seen(i); ++j) {
+    const std::int64_t begin = head.first_block_seen(i), end = head.blocks_seen(i);
+    for (std::int64_t n = begin; n < end; ++n) {
+      const std::int64_t j = head.window < head.seq ? begin + end - 1 - n : n;
       const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries, b.scores);
       if (head.slope != 0) add_slope(pair, head.slope, b.scores);
       if (biased) add_bias(pair, head, b.bias, b.scores);
-      softmax.absorb(pair, head, j == 0, b.scores, b.sums);
+      softmax.absorb(pair, head, n == begin, b.scores, b.sums);
       add_to_queries(pair, head, b.scores, b.values + j * part, b.sums);
     }
     write(head, softmax, first, queries, b.sums, y, log_sum_exp);

@@ -75,6 +75,7 @@ void differentiate(const Pair& pair, const Buffers& b) {
       const std::int64_t at = key * block + v * lanes;
       Vec p = exp(load(b.p + at) - load(b.lse + v * lanes));
       if (pair.diagonal) p = seen(key - v * lanes) ? p : Vec{};
+      if (pair.cut_by_window()) p = in_window(pair.window_end + key - v * lanes) ? p : Vec{};
       store(b.p + at, p);
       store(b.ds + at, p * (load(b.ds + at) - load(b.delta + v * lanes)));
     }
@@ -101,7 +102,7 @@ void backward(const Head& head, const Operands<T>& o, const Buffers& b) {
     transpose(head.padded_width, b.dy, b.dy_t);
     gather_rows(head, first, queries, o, b);
     std::fill_n(b.dqueries, part, 0.0F);
-    for (std::int64_t j = 0; j < head.blocks_seen(i); ++j) {
+    for (std::int64_t j = head.first_block_seen(i); j < head.blocks_seen(i); ++j) {
       const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries_t, b.p);
       if (head.slope != 0) add_slope(pair, head.slope, b.p);

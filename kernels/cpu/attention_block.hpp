@@ -24,7 +24,9 @@ struct Pair {
   std::int64_t queries, keys;  // valid ones; only the last block has fewer than 64
   bool diagonal;               // of causal attention: query i sees keys 0…i of this block
   std::int64_t ahead;          // the first key's position − the first query's
+  std::int64_t window_end;     // within a window: query i sees key j of this block only if i < j + window_end
 
+  bool cut_by_window() const { return window_end < queries; }
   std::int64_t query_vectors() const { return round_up(queries, lanes) / lanes; }
   std::int64_t query_end() const { return round_up(queries, tile_rows); }
   std::int64_t key_end() const { return diagonal ? query_end() : round_up(keys, tile_rows); }
@@ -41,6 +43,7 @@ struct Head {
   std::int64_t y_at, lse_at;
   std::int64_t padded_width, padded_seq;
   bool causal;
+  std::int64_t window;  // most keys of a query; as long as the sequence if there is none
   float scale, slope;
 
   /// `index` counts heads of queries, sequence by sequence.
@@ -55,6 +58,7 @@ struct Head {
         padded_width(round_up(o.width, lanes)),
         padded_seq(round_up(o.seq, block)),
         causal(o.causal),
+        window(o.window > 0 ? std::min(o.window, o.seq) : o.seq),
         scale(static_cast<float>(o.scale())),
         slope(static_cast<float>(o.slope(head))) {}
 
@@ -63,7 +67,14 @@ struct Head {
   std::int64_t valid(std::int64_t i) const { return std::min(block, seq - i * block); }
   /// Block i of queries sees the blocks of keys before this one.
   std::int64_t blocks_seen(std::int64_t i) const { return causal ? i + 1 : blocks(); }
-  Pair pair(std::int64_t i, std::int64_t j) const { return {valid(i), valid(j), causal && i == j, (j - i) * block}; }
+  /// The first of these; those before it are behind the window of all its queries.
+  std::int64_t first_block_seen(std::int64_t i) const {
+    return causal ? std::max<std::int64_t>(0, i * block - window + 1) / block : 0;
+  }
+  Pair pair(std::int64_t i, std::int64_t j) const {
+    const std::int64_t ahead = (j - i) * block;
+    return {valid(i), valid(j), causal && i == j, ahead, causal ? ahead + window : block};
+  }
   /// Numbers that hold a bias for each distance of a query and a key, padding included.
   std::int64_t bias_numbers() const { return 2 * padded_seq; }
 };
@@ -125,5 +136,8 @@ inline constexpr IntVec lane_numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 
 /// The lanes whose query sees the key; `ahead` = key − first query of the vector.
 inline IntVec seen(std::int64_t ahead) { return lane_numbers >= static_cast<std::int32_t>(ahead); }
+
+/// The lanes in whose window the key is; `end` = the first query that no longer sees it − first query of the vector.
+inline IntVec in_window(std::int64_t end) { return lane_numbers < static_cast<std::int32_t>(end); }
 
 }  // namespace foreshard::kernels::cpu

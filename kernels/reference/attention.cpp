@@ -60,15 +60,16 @@ void for_heads(const Attention& o, F f) {
 /// Σ exp.
 template <class T>
 double attend(const Head<T>& head, std::int64_t i, T* y) {
-  const std::int64_t seen = head.o.seen_by(i);
+  const std::int64_t first = head.o.first_seen_by(i), seen = head.o.seen_by(i) - first;
   std::vector<double> p(static_cast<std::size_t>(seen));
-  for (std::int64_t j = 0; j < seen; ++j) p[j] = head.score(i, j);
+  for (std::int64_t j = 0; j < seen; ++j) p[j] = head.score(i, first + j);
   const double highest = *std::ranges::max_element(p);
   double total = 0;
   for (double& value : p) total += value = std::exp(value - highest);
   for (std::int64_t d = 0; d < head.width; ++d) {
     double sum = 0;
-    for (std::int64_t j = 0; j < seen; ++j) sum += p[j] * static_cast<double>(head.in.v[j * head.in.kv_stride + d]);
+    for (std::int64_t j = 0; j < seen; ++j)
+      sum += p[j] * static_cast<double>(head.in.v[(first + j) * head.in.kv_stride + d]);
     y[d] = static_cast<T>(sum / total);
   }
   return highest + std::log(total);
@@ -90,7 +91,7 @@ template <class T>
 void differentiate(const Head<T>& head, std::int64_t i, const T* dy, const T* y, double lse, const Qkv<double>& sums,
                    std::vector<double>& dbias) {
   const double delta = dot(dy, y, head.width);
-  for (std::int64_t j = 0; j < head.o.seen_by(i); ++j) {
+  for (std::int64_t j = head.o.first_seen_by(i); j < head.o.seen_by(i); ++j) {
     const double p = std::exp(head.score(i, j) - lse);
     const double dscore = p * (dot(dy, head.in.v + j * head.in.kv_stride, head.width) - delta);
     const double ds = dscore * head.scale;

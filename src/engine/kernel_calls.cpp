@@ -73,7 +73,8 @@ kernels::Attention attention_of(const Call& c, bool biased) {
           .key_heads = s.cols / s.inner,
           .alibi = full ? 0 : c.op.scalar,
           .causal = !full,
-          .scaled = full ? c.op.scalar != 0 : !biased};
+          .scaled = full ? c.op.scalar != 0 : !biased,
+          .window = full ? 0 : s.rows};
 }
 
 void attention(const Call& c) {

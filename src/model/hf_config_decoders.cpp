@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/hf_config_checks.hpp"
 #include "model/hf_config_families.hpp"
 
@@ -69,11 +71,34 @@ LlamaConfig read_llama_shape(HfConfigFile& file, const hf::Decoder& keys) {
   return c;
 }
 
-void note_window(HfConfigFile& file, std::int64_t window) {
-  file.note(
-      fmt::format("sliding_window {} is not modelled: attention is planned over whole sequences, which is more "
-                  "where train.seq_len is longer",
-                  window));
+constexpr Names<1> window{"sliding_window"};
+
+/// Null says that there is none.
+std::int64_t read_window(HfConfigFile& file) {
+  constexpr std::int64_t absent = 4096;
+  if (!file.has(window.front())) file.assume(window.front(), fmt::format("{}", absent));
+  return file.integer(window).value_or(file.has(window.front()) ? 0 : absent);
+}
+
+/// Of Qwen2: `max_window_layers` without a window, then those with one, unless `layer_types` names each.
+std::int64_t read_full_layers(HfConfigFile& file, std::int64_t layers) {
+  constexpr Names<1> first{"max_window_layers"};
+  constexpr std::int64_t absent = 28;
+  const std::vector<std::string> types = file.texts("layer_types");
+  const auto given = file.integer(first, 0);
+  if (types.empty()) {
+    if (!given) file.assume(first.front(), fmt::format("{}", absent));
+    return given.value_or(absent);
+  }
+  const auto sliding = std::ranges::find(types, "sliding_attention");
+  const bool is_known =
+      std::all_of(types.begin(), sliding, [](const auto& type) { return type == "full_attention"; }) &&
+      std::all_of(sliding, types.end(), [](const auto& type) { return type == "sliding_attention"; });
+  if (!is_known || std::ssize(types) != layers)
+    file.refuse("layer_types", fmt::format("for each of {} layers \"full_attention\" or \"sliding_attention\", the "
+                                           "latter in the last layers",
+                                           layers));
+  return sliding - types.begin();
 }
 
 }  // namespace
@@ -96,21 +121,17 @@ LlamaConfig read_llama(HfConfigFile& file) {
 }
 
 LlamaConfig read_mistral(HfConfigFile& file) {
-  constexpr Names<1> window{"sliding_window"};
-  const LlamaConfig c = read_llama_shape(file, hf::mistral);
-  if (const auto given = file.integer(window)) {
-    note_window(file, *given);
-  } else if (!file.has(window.front())) {
-    note_window(file, 4096);
-  }
+  LlamaConfig c = read_llama_shape(file, hf::mistral);
+  c.window = read_window(file);
   return c;
 }
 
 LlamaConfig read_qwen2(HfConfigFile& file) {
   LlamaConfig c = read_llama_shape(file, hf::qwen2);
   c.qkv_bias = true;
-  const bool windowed = file.boolean(Names<1>{"use_sliding_window"}).value_or(false);
-  if (windowed) note_window(file, file.integer(Names<1>{"sliding_window"}).value_or(4096));
+  if (!file.boolean(Names<1>{"use_sliding_window"}).value_or(false)) return c;
+  c.window = read_window(file);
+  c.full_layers = c.window > 0 ? read_full_layers(file, c.layers) : 0;
   return c;
 }
 

@@ -186,6 +186,16 @@ std::vector<HfConfigFile> HfConfigFile::array(std::string_view key) {
   return entries;
 }
 
+std::vector<std::string> HfConfigFile::texts(std::string_view key) {
+  mark(key);
+  if (!has(key) || null(key)) return {};
+  const Json& value = json_.at(std::string(key));
+  const bool strings = value.is_array() && std::ranges::all_of(value, [](const Json& one) { return one.is_string(); });
+  if (strings) return value.get<std::vector<std::string>>();
+  refuse(key, "a list of strings");
+  return {};
+}
+
 std::optional<std::int64_t> HfConfigFile::entries(std::string_view key) {
   mark(key);
   if (!has(key) || null(key)) return {};

@@ -42,6 +42,8 @@ class HfConfigFile {
   std::pair<std::int64_t, std::int64_t> pair(std::string_view key, std::int64_t absent);
   /// The objects of the list at `key`, each as a file of its own.
   std::vector<HfConfigFile> array(std::string_view key);
+  /// The strings of the list at `key`; none if that is missing or null.
+  std::vector<std::string> texts(std::string_view key);
   /// How many entries the object at `key` has.
   std::optional<std::int64_t> entries(std::string_view key);
   /// The object at `key` as a file of its own, empty if there is none; its notes and problems count

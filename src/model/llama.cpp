@@ -41,15 +41,16 @@ class LlamaBuilder : GraphBuilder {
   TensorId block(TensorId x, std::int64_t layer) {
     begin_unit(fmt::format("u{}", layer));
     const std::string path = fmt::format("layers.{}", layer);
-    x = add(path, x, self_attention(path + ".self_attn", norm(path + ".input_layernorm", x)));
+    x = add(path, x, self_attention(path + ".self_attn", layer, norm(path + ".input_layernorm", x)));
     return add(path, x, feed_forward(path + ".mlp", norm(path + ".post_attention_layernorm", x)));
   }
 
-  TensorId self_attention(const std::string& path, TensorId x) {
+  TensorId self_attention(const std::string& path, std::int64_t layer, TensorId x) {
     const TensorId q = project(path, Projection::q, x, c_.width, query_width_, c_.qkv_bias);
     const TensorId k = project(path, Projection::k, x, c_.width, key_width_, c_.qkv_bias);
     const TensorId v = project(path, Projection::v, x, c_.width, key_width_, c_.qkv_bias);
-    const TensorId mixed = attend(path, rotary(path, q, query_width_), rotary(path, k, key_width_), v);
+    const TensorId mixed =
+        attend(path, c_.window_of(layer, shape().seq), rotary(path, q, query_width_), rotary(path, k, key_width_), v);
     return project(path, Projection::o, mixed, query_width_, c_.width, c_.output_bias);
   }
 
@@ -79,11 +80,15 @@ class LlamaBuilder : GraphBuilder {
     return y;
   }
 
-  TensorId attend(const std::string& path, TensorId q, TensorId k, TensorId v) {
-    return attention(
-        path, OpKind::attention,
-        {.cols = key_width_, .inner = head_width_, .batch = shape().batch, .seq = shape().seq, .heads = c_.heads},
-        {q, k, v});
+  TensorId attend(const std::string& path, std::int64_t window, TensorId q, TensorId k, TensorId v) {
+    return attention(path, OpKind::attention,
+                     {.rows = window,
+                      .cols = key_width_,
+                      .inner = head_width_,
+                      .batch = shape().batch,
+                      .seq = shape().seq,
+                      .heads = c_.heads},
+                     {q, k, v});
   }
 
   TensorId head_weight() {

@@ -11,7 +11,7 @@ namespace {
 
 /// Sizes as in the configurations published with the weights of Llama 2 and 3 (Touvron et al. 2023, arXiv 2307.09288;
 /// Grattafiori et al. 2024, arXiv 2407.21783), Mistral 7B (Jiang et al. 2023, arXiv 2310.06825) and Qwen2.5 (Qwen Team
-/// 2024, arXiv 2412.15115). Mistral's attention window is not modelled. The byte models are ours.
+/// 2024, arXiv 2412.15115). The byte models are ours.
 constexpr std::array<Preset<LlamaConfig>, 13> presets = {{
     {"llama2-7b", {}},
     {"llama2-13b", {.layers = 40, .width = 5120, .heads = 40, .ffn_width = 13824}},
@@ -26,7 +26,7 @@ constexpr std::array<Preset<LlamaConfig>, 13> presets = {{
       .ffn_width = 28672,
       .kv_heads = 8,
       .rope_theta = 500000}},
-    {"mistral-7b", {.max_seq_len = 8192, .ffn_width = 14336, .kv_heads = 8}},
+    {"mistral-7b", {.max_seq_len = 8192, .ffn_width = 14336, .kv_heads = 8, .window = 4096}},
     {"qwen2.5-0.5b",
      {.layers = 24,
       .width = 896,
@@ -110,6 +110,7 @@ std::vector<std::string> problems(const LlamaConfig& c, const BatchShape& shape)
   if (c.heads > 0 && c.width > 0) check_heads(c, found);
   if (c.lora.rank < 0 || c.lora.rank > c.width)
     found.push_back(fmt::format("model.lora_rank is {}, expected 0 to model.width = {}", c.lora.rank, c.width));
+  if (c.window < 0) found.push_back(fmt::format("model.window is {}, expected tokens, or 0 for all", c.window));
   const double attention = static_cast<double>(c.heads) * static_cast<double>(c.head_width);
   check_elements(extents, 2 * static_cast<double>(c.ffn_width) + 2 * attention, shape, found);
   return found;

@@ -54,6 +54,17 @@ Dimensions dimensions_of(const ProfileConfig& c) {
   return {static_cast<std::int64_t>(c.units.size()), c.head.output_values, 1, c.head.output_values, 1, 0};
 }
 
+/// Σ over layers of the length that a token may attend to.
+std::int64_t attended_lengths(const auto& c, std::int64_t seq) { return dimensions_of(c).layers * seq; }
+std::int64_t attended_lengths(const LlamaConfig& c, std::int64_t seq) {
+  std::int64_t sum = 0;
+  for (std::int64_t layer = 0; layer < c.layers; ++layer) {
+    const std::int64_t window = c.window_of(layer, seq);
+    sum += window > 0 ? window : seq;
+  }
+  return sum;
+}
+
 using Facts = std::vector<std::pair<std::string_view, std::variant<bool, std::int64_t>>>;
 
 Facts facts_of_decoder(const auto& c) {
@@ -149,8 +160,9 @@ Facts layout_facts(const Config& config) {
 }
 
 double model_flops_per_token(const Config& config, std::int64_t parameters, std::int64_t seq) {
-  const Dimensions d = dimensions(config);
-  return 6.0 * static_cast<double>(parameters) + 12.0 * static_cast<double>(d.layers * d.attention_width * seq);
+  const std::int64_t lengths = std::visit([seq](const auto& c) { return attended_lengths(c, seq); }, config);
+  return 6.0 * static_cast<double>(parameters) +
+         12.0 * static_cast<double>(lengths * dimensions(config).attention_width);
 }
 
 }  // namespace foreshard::model

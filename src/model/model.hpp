@@ -46,7 +46,8 @@ Dimensions dimensions(const Config& config);
 std::vector<std::pair<std::string_view, std::variant<bool, std::int64_t>>> layout_facts(const Config& config);
 
 /// Model FLOPs of a token in forward and backward, 6·parameters + 12·layers·attention width·seq: Chowdhery et al. 2022
-/// (PaLM), appendix B. Recomputation and masking do not count.
+/// (PaLM), appendix B, with the window for seq in layers that have a shorter one. Recomputation and the causal mask do
+/// not count.
 double model_flops_per_token(const Config& config, std::int64_t parameters, std::int64_t seq);
 
 }  // namespace foreshard::model

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <span>
 
+#include "model/attention_pairs.hpp"
+
 namespace foreshard::model {
 namespace {
 
@@ -33,10 +35,9 @@ double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_ca
 
 double matrix_product(const Sizes& s) { return 2.0 * elements(s) * static_cast<double>(s.inner); }
 
-/// Two products of [seq, width] by [width, seq], of which causal masking leaves (seq + 1) / 2 columns a row.
+/// Two products of [seq, width] by [width, seq], of which the mask leaves these pairs.
 double causal_attention(const Sizes& s) {
-  const auto seq = static_cast<double>(s.seq);
-  return 4.0 * static_cast<double>(s.batch * s.heads * s.inner) * seq * (seq + 1) / 2;
+  return 4.0 * static_cast<double>(s.batch * s.heads * s.inner) * causal_pairs(s.seq, s.rows);
 }
 
 /// The same two products with all `rows` keys.

@@ -12,11 +12,11 @@ enum class OpKind : std::uint8_t {
                   ///< (scalar = 1: of targets, each row that of the target before; 0 where that is ignored or none)
   layer_norm,     ///< rows, cols; x, gain, bias? -> y, mean, rstd
   linear,         ///< rows tokens, cols out features, inner in features; x, weight [cols, inner], bias? -> y
-  attention,      ///< batch, seq, heads, inner head width; qkv [batch*seq, 3*heads*inner] -> y, log-sum-exp
-                  ///< [batch*heads*seq]. Where cols, the width of a token's keys, is given: q, k, v apart; k and v
-                  ///< [batch*seq, cols], each head of which serves heads*inner/cols heads of q (scalar = largest
-                  ///< exponent of ALiBi's slopes; 0: no linear biases). With a bias of relative_bias as a fourth
-                  ///< operand, scores are that much higher, and not scaled
+  attention,      ///< batch, seq, heads, inner head width, rows most keys of a query (0: all before it); qkv
+                  ///< [batch*seq, 3*heads*inner] -> y, log-sum-exp [batch*heads*seq]. Where cols, the width of a
+                  ///< token's keys, is given: q, k, v apart; k and v [batch*seq, cols], each head of which serves
+                  ///< heads*inner/cols heads of q (scalar = largest exponent of ALiBi's slopes; 0: no linear biases).
+                  ///< With a bias of relative_bias as a fourth operand, scores are that much higher, and not scaled
   gelu,           ///< rows, cols; x -> y (tanh form)
   add,            ///< rows, cols; a, b -> sum
   dropout,        ///< rows, cols; x -> y (scalar = drop probability, stream = which dropout)
@@ -110,7 +110,7 @@ struct Sizes {
 
 /// Exact cost facts of one execution.
 struct Cost {
-  double flops = 0;          ///< multiplications and additions; causal attention counts only the unmasked half
+  double flops = 0;          ///< multiplications and additions; attention counts only pairs that its mask leaves
   double read_bytes = 0;     ///< operands read once
   double written_bytes = 0;  ///< results written once
 };

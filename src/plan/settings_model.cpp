@@ -22,44 +22,51 @@ class Overrides {
 
   void apply(model::GptConfig& model) {
     text(model);
-    refuse("model.kv_heads", "in models of GPT's family every head has keys and values of its own");
+    refuse_llamas("GPT's");
     model.dropout = config_.get<double>("model.dropout");
   }
 
   void apply(model::LlamaConfig& model) {
     text(model);
     size("model.kv_heads", model.kv_heads);
+    size("model.window", model.window);
     lora(model.lora);
     refuse("model.dropout", "models of Llama's family have no dropout");
   }
 
   void apply(model::MptConfig& model) {
     text(model);
-    refuse("model.kv_heads", "in models of MPT's family every head has keys and values of its own");
+    refuse_llamas("MPT's");
     refuse("model.dropout", "dropout of MPT's family is not modelled");
   }
 
   void apply(model::T5Config& model) {
     text(model);
-    refuse("model.kv_heads", "in models of T5's family every head has keys and values of its own");
+    refuse_llamas("T5's");
     refuse("model.dropout", "dropout of T5's family is not modelled");
   }
 
   void apply(model::ProfileConfig&) {
     for (const char* key :
-         {"model.layers", "model.width", "model.heads", "model.ffn_width", "model.kv_heads", "model.vocab_size",
-          "model.max_seq_len", "model.tied_head", "model.dropout", "train.seq_len"})
+         {"model.layers", "model.width", "model.heads", "model.ffn_width", "model.kv_heads", "model.window",
+          "model.vocab_size", "model.max_seq_len", "model.tied_head", "model.dropout", "train.seq_len"})
       refuse(key, "a profile has no such size");
   }
 
   void apply(model::VitConfig& model) {
     body(model);
-    for (const char* key : {"model.kv_heads", "model.vocab_size", "model.max_seq_len", "model.tied_head",
-                            "model.dropout", "train.seq_len"})
+    for (const char* key : {"model.kv_heads", "model.window", "model.vocab_size", "model.max_seq_len",
+                            "model.tied_head", "model.dropout", "train.seq_len"})
       refuse(key, "a vision transformer has no such size: a sequence is an image");
   }
 
  private:
+  /// What only Llama's family has.
+  void refuse_llamas(std::string_view whose) {
+    refuse("model.kv_heads", fmt::format("in models of {} family every head has keys and values of its own", whose));
+    refuse("model.window", fmt::format("attention of {} family is over whole sequences", whose));
+  }
+
   void body(auto& model) {
     size("model.layers", model.layers);
     size("model.width", model.width);
@@ -154,6 +161,10 @@ void add_model_keys(Config& config) {
   config.add("model.width", 0, "width of the residual stream; 0 = the preset's", size);
   config.add("model.heads", 0, "attention heads; 0 = the preset's", size);
   config.add("model.kv_heads", 0, "heads of keys and values (Llama's family); 0 = the preset's", size);
+  config.add("model.window", 0,
+             "most tokens that a token sees, itself included (Llama's family); 0 = the preset's; a longer one than the "
+             "sequence = none",
+             size);
   config.add("model.vocab_size", 0, "rows of the token table; 0 = the preset's", size);
   config.add("model.max_seq_len", 0, "longest sequence; 0 = the preset's", size);
   config.add("model.ffn_width", 0, "width of the feed-forward layer; 0 = the preset's", size);

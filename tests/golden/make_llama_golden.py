@@ -60,9 +60,10 @@ def hugging_face_model(case: dict) -> torch.nn.Module:
         case "LlamaForCausalLM":
             config = transformers.LlamaConfig(attention_bias=c.get("output_bias", False), mlp_bias=c.get("ffn_bias", False), **settings)
         case "MistralForCausalLM":
-            config = transformers.MistralConfig(sliding_window=None, **settings)
+            config = transformers.MistralConfig(sliding_window=c.get("window"), **settings)
         case "Qwen2ForCausalLM":
-            config = transformers.Qwen2Config(use_sliding_window=False, **settings)
+            config = transformers.Qwen2Config(use_sliding_window="window" in c, sliding_window=c.get("window"),
+                                              max_window_layers=c.get("full_layers", 0), **settings)
     return getattr(transformers, case["class"])(config)
 
 
@@ -117,6 +118,9 @@ CASES = [
     | {"batch": 2, "micro_batches": 2, "ignored_targets": True},
     {"name": "qwen2", "class": "Qwen2ForCausalLM",
      "config": CONFIG | {"width": 28, "heads": 7, "kv_heads": 1, "tied_head": True, "qkv_bias": True, "rope_theta": 1e6}} | BASE,
+    {"name": "mistral_window", "class": "MistralForCausalLM", "config": CONFIG | {"window": 5}} | BASE,
+    {"name": "qwen2_window", "class": "Qwen2ForCausalLM",
+     "config": CONFIG | {"layers": 3, "qkv_bias": True, "window": 4, "full_layers": 1}} | BASE | {"seed": 99, "micro_batches": 2},
 ]
 
 

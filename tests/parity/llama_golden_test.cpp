@@ -28,7 +28,9 @@ model::LlamaConfig model_of(const json& c) {
           .output_bias = c.value("output_bias", false),
           .ffn_bias = c.value("ffn_bias", false),
           .norm_epsilon = c.at("norm_epsilon"),
-          .rope_theta = c.at("rope_theta")};
+          .rope_theta = c.at("rope_theta"),
+          .window = c.value("window", 0),
+          .full_layers = c.value("full_layers", 0)};
 }
 
 class LlamaGolden : public testing::TestWithParam<Variant> {
@@ -49,11 +51,12 @@ TEST_P(LlamaGolden, CpuKernelsFollowUnchangedModules) {
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(ours[i], losses[i], 2e-4 * losses[i]) << "step " << i + 1;
 }
 
-constexpr Variant variants[] = {{0, 1}, {0, 3}, {1, 1}, {1, 3}, {2, 1}, {2, 2}, {2, 4}, {3, 1}, {3, 3}};
+constexpr Variant variants[] = {{0, 1}, {0, 3}, {1, 1}, {1, 3}, {2, 1}, {2, 2}, {2, 4},
+                                {3, 1}, {3, 3}, {4, 1}, {4, 3}, {5, 1}, {5, 2}};
 INSTANTIATE_TEST_SUITE_P(HuggingFace, LlamaGolden, testing::ValuesIn(variants),
                          [](const auto& test) { return name_of(cases(), test.param); });
 
-TEST(LlamaGoldenFile, HasAllCases) { EXPECT_EQ(cases().size(), 4U); }
+TEST(LlamaGoldenFile, HasAllCases) { EXPECT_EQ(cases().size(), 6U); }
 
 }  // namespace
 }  // namespace foreshard::parity

@@ -150,13 +150,42 @@ TEST(HfConfig, WhatIsNotTakenOverIsNoted) {
   EXPECT_THAT(notes_of(with(gpt2, "resid_pdrop", 0.0)), Not(Contains(HasSubstr("resid_pdrop"))));
 }
 
-TEST(HfConfig, AWindowIsNotedOnlyWhereItIsUsed) {
-  const auto has_note = Contains(HasSubstr("is not modelled"));
-  EXPECT_THAT(notes_of({{"model_type", "mistral"}, {"sliding_window", 512}}),
-              Contains(HasSubstr("sliding_window 512 is not modelled")));
-  EXPECT_THAT(notes_of({{"model_type", "mistral"}, {"sliding_window", nullptr}}), Not(has_note));
-  EXPECT_THAT(notes_of({{"model_type", "qwen2"}, {"sliding_window", 512}}), Not(has_note));
-  EXPECT_THAT(notes_of({{"model_type", "qwen2"}, {"sliding_window", 512}, {"use_sliding_window", true}}), has_note);
+TEST(HfConfig, AWindowIsThatOfMistral) {
+  EXPECT_EQ(llama_of({{"model_type", "mistral"}, {"sliding_window", 512}}).window, 512);
+  EXPECT_EQ(llama_of({{"model_type", "mistral"}, {"sliding_window", nullptr}}).window, 0);
+  EXPECT_EQ(llama_of({{"model_type", "mistral"}}).window, 4096);
+  EXPECT_THAT(notes_of({{"model_type", "mistral"}}), Contains("sliding_window not given: 4096"));
+  EXPECT_EQ(llama_of({{"model_type", "mistral"}, {"sliding_window", 512}}).full_layers, 0);
+  EXPECT_EQ(llama_of(with(llama, "sliding_window", 512)).window, 0) << "Llama's attention knows none";
+  EXPECT_THAT(refusal_of({{"model_type", "mistral"}, {"sliding_window", -1}}), HasSubstr("sliding_window is -1"));
+}
+
+TEST(HfConfig, AWindowOfQwen2IsOfItsLastLayersWhereItIsUsed) {
+  const Json unused{{"model_type", "qwen2"}, {"sliding_window", 512}}, used = with(unused, "use_sliding_window", true);
+  EXPECT_EQ(llama_of(unused).window, 0);
+  EXPECT_EQ(llama_of(used).window, 512);
+  EXPECT_EQ(llama_of(used).full_layers, 28) << "of 32";
+  EXPECT_THAT(notes_of(used), Contains("max_window_layers not given: 28"));
+  EXPECT_EQ(llama_of(with(used, "max_window_layers", 0)).full_layers, 0);
+  EXPECT_EQ(llama_of(with(used, "sliding_window", nullptr)).window, 0);
+  EXPECT_THAT(notes_of(with(with(used, "max_window_layers", 4), "layer_types", nullptr)),
+              Not(Contains(HasSubstr("without effect"))));
+}
+
+TEST(HfConfig, TypesOfLayersSayWhichHaveAWindow) {
+  const Json used{{"model_type", "qwen2"}, {"sliding_window", 512}, {"use_sliding_window", true}};
+  const auto of = [](const Json& json, const Json& types) {
+    return with(with(json, "num_hidden_layers", 3), "layer_types", types);
+  };
+  const char *full = "full_attention", *sliding = "sliding_attention";
+  EXPECT_EQ(llama_of(of(used, {full, sliding, sliding})).full_layers, 1);
+  EXPECT_EQ(llama_of(of(used, {full, full, full})).full_layers, 3);
+  EXPECT_EQ(llama_of(of(used, {sliding, sliding, sliding})).full_layers, 0);
+  const auto refused = HasSubstr("for each of 3 layers");
+  EXPECT_THAT(refusal_of(of(used, {sliding, full, sliding})), refused) << "not expressible: must not pass unseen";
+  EXPECT_THAT(refusal_of(of(used, {full, sliding})), refused);
+  EXPECT_THAT(refusal_of(of(used, {full, "linear_attention", sliding})), refused);
+  EXPECT_THAT(refusal_of(of(used, {full, 1, sliding})), HasSubstr("a list of strings"));
 }
 
 TEST(HfConfig, MptsPositionsAndBiases) {

@@ -59,6 +59,40 @@ TEST(Llama, AttentionFlopsCountQueryHeads) {
   EXPECT_EQ(graph[attention->inputs[1]].elements, 8 * 4);
 }
 
+std::vector<Sizes> attentions_of(const LlamaConfig& config, std::int64_t seq) {
+  std::vector<Sizes> all;
+  for (const Operator& op : build_llama(config, {2, seq}).operators)
+    if (op.kind == OpKind::attention) all.push_back(op.sizes);
+  return all;
+}
+
+TEST(Llama, AWindowIsOfItsLayersAndOfLongerSequences) {
+  LlamaConfig windowed = small;
+  windowed.layers = 3, windowed.max_seq_len = 16, windowed.window = 5, windowed.full_layers = 1;
+  const auto attentions = attentions_of(windowed, 9);
+  ASSERT_EQ(attentions.size(), 3U);
+  EXPECT_EQ(attentions[0].rows, 0);
+  EXPECT_EQ(attentions[1].rows, 5);
+  EXPECT_EQ(attentions[2].rows, 5);
+  LlamaConfig plain = windowed;
+  plain.window = 0;
+  EXPECT_EQ(attentions_of(windowed, 5), attentions_of(plain, 5)) << "nothing changes where it leaves nothing out";
+  windowed.window = -1;
+  EXPECT_THAT(problems(windowed, {1, 5}), testing::ElementsAre(testing::HasSubstr("model.window is -1")));
+}
+
+TEST(Llama, AttentionFlopsCountThePairsOfAWindow) {
+  for (std::int64_t seq = 1; seq <= 12; ++seq)
+    for (std::int64_t window = 0; window <= 14; ++window) {
+      int pairs = 0;
+      for (std::int64_t query = 0; query < seq; ++query)
+        for (std::int64_t key = 0; key <= query; ++key) pairs += window == 0 || query - key < window;
+      const Sizes sizes{.rows = window, .inner = 3, .batch = 2, .seq = seq, .heads = 5};
+      EXPECT_EQ(flops(OpKind::attention, sizes), 4 * 2 * 5 * 3 * pairs) << seq << ' ' << window;
+      EXPECT_EQ(flops(OpKind::attention_backward, sizes), 10 * 2 * 5 * 3 * pairs) << seq << ' ' << window;
+    }
+}
+
 std::int64_t trained_parameters_of(const LlamaConfig& config) {
   std::int64_t count = 0;
   for (const Parameter& parameter : build_llama(config, {1, 4}).parameters)

@@ -21,6 +21,15 @@ TEST(Model, FlopsAreThePalmPapers) {
   EXPECT_EQ(model_flops_per_token(preset("gpt2"), 124'439'808, 1024), 746'638'848.0 + 113'246'208.0);
 }
 
+// 12 · 128 wide · (3 layers · 64 + 1 layer · 256 tokens).
+TEST(Model, FlopsOfAWindowAreOfItsLength) {
+  LlamaConfig config = llama_preset("byte-llama-small");
+  const double full = model_flops_per_token(config, 1000, 256);
+  config.window = 64, config.full_layers = 1;
+  EXPECT_EQ(model_flops_per_token(config, 1000, 256), 6000.0 + 12 * 128 * (3 * 64 + 256));
+  EXPECT_EQ(full, 6000.0 + 12 * 128 * 4 * 256);
+}
+
 TEST(Model, AnUnknownPresetIsRefusedWithTheNearestName) {
   try {
     preset("gpt2-mediun");
