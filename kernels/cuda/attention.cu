@@ -58,7 +58,7 @@ __global__ void attend(AttentionForward<T> a) {
   const ScoreOf<T> score_of(o, a.bias, head);
   float highest = -INFINITY, total = 0;
   const std::int64_t seen = o.seen_by(i);
-  for (std::int64_t first = 0; first < seen; first += warp_lanes) {
+  for (std::int64_t first = o.first_seen_by(i); first < seen; first += warp_lanes) {
     const std::int64_t j = first + lane_id();
     __syncwarp();
     const float score =
@@ -107,7 +107,7 @@ __global__ void differentiate_query(AttentionBackward<T> a) {
   const std::int64_t statistic = statistic_at(o, sequence, head) + i;
   const float lse = a.log_sum_exp[statistic] * log2_e, delta = a.delta[statistic];
   const std::int64_t seen = o.seen_by(i);
-  for (std::int64_t first = 0; first < seen; first += warp_lanes) {
+  for (std::int64_t first = o.first_seen_by(i); first < seen; first += warp_lanes) {
     const std::int64_t j = first + lane_id();
     __syncwarp();
     float weight = 0;
@@ -135,18 +135,19 @@ __device__ void add_queries(const AttentionBackward<T>& a, std::int64_t sequence
   const T* dy = a.dy + output_at(o, sequence, head);
   const ScoreOf<T> score_of(o, a.bias, head);
   float *of_k = weights, *of_v = weights + warp_lanes;
-  for (std::int64_t first = o.causal ? j : 0; first < o.seq; first += warp_lanes) {
+  const std::int64_t end = o.last_to_see(j);
+  for (std::int64_t first = o.causal ? j : 0; first < end; first += warp_lanes) {
     const std::int64_t i = first + lane_id();
     __syncwarp();
     of_k[lane_id()] = of_v[lane_id()] = 0;
-    if (i < o.seq) {
+    if (i < end) {
       const float score = score_of.of(dot(k, in.q + i * in.q_stride, o.width), static_cast<int>(j - i));
       const float p = exp2f(score - a.log_sum_exp[statistic + i] * log2_e);
       of_v[lane_id()] = p;
       of_k[lane_id()] = p * (dot(v, dy + i * stride, o.width) - a.delta[statistic + i]);
     }
     __syncwarp();
-    const std::int64_t count = min(std::int64_t{warp_lanes}, o.seq - first);
+    const std::int64_t count = min(std::int64_t{warp_lanes}, end - first);
     add_weighted(of_k, count, in.q + first * in.q_stride, in.q_stride, o.width, dk);
     add_weighted(of_v, count, dy + first * stride, stride, o.width, dv);
   }
@@ -201,7 +202,7 @@ __global__ void differentiate_bias(AttentionBackward<T> a) {
                      distance = element + 1 - o.seq;
   if (element >= o.distances()) return;
   float sum = 0;
-  if (!o.causal || distance <= 0)
+  if (!o.causal || (distance <= 0 && -distance < o.last_to_see(0)))
     for (std::int64_t sequence = 0; sequence < o.batch; ++sequence) sum += bias_gradient(a, sequence, head, distance);
   sum = warp_sum(sum);
   if (lane_id() == 0) a.dbias[head * o.distances() + element] = narrowed<T>(sum);

@@ -3,6 +3,7 @@
 // never leave registers. The next tile of keys is brought while values are multiplied, and the other way round. Bound
 // by tensor cores (4·seq²/2·width operations a head) and by reads of shared memory, for which 32 rows a warp are: W·N
 // numbers are read for 2·32·W·N operations.
+#include <cfloat>
 #include <cmath>
 
 #include "kernels/cuda/attention_tiles.hpp"
@@ -18,7 +19,7 @@ template <int W>
 inline constexpr int queries_of = 16 * warp_tiles<W>* tile_warps;
 
 /// Of each row of a warp's block that this lane has a part of: the highest score so far and the sum of this lane's
-/// exponentials below it.
+/// exponentials below it. A row may see none of the first keys: its highest is a number all the same.
 template <int M>
 struct Rescaling {
   float highest[M][2], total[M][2];
@@ -26,7 +27,7 @@ struct Rescaling {
   __device__ Rescaling() {
     for (int m = 0; m < M; ++m)
       for (int h = 0; h < 2; ++h) {
-        highest[m][h] = -INFINITY;
+        highest[m][h] = -FLT_MAX;
         total[m][h] = 0;
       }
   }
@@ -99,7 +100,8 @@ __global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<
   const Source<T> keys{in.k, in.kv_stride, o.seq, o.width, packs}, values{in.v, in.kv_stride, o.seq, o.width, packs};
   T *q = dynamic_shared<T>(), *k = q + Q * row_elements<W>, *v = k + N * row_elements<W>;
   bring<W, Q>(Source<T>{in.q, in.q_stride, o.seq, o.width, packs}.from(first), q);
-  bring<W, N>(keys, k);
+  const std::int64_t begin = o.first_seen_by(first) / N * N, end = o.causal ? min(o.seq, first + Q) : o.seq;
+  bring<W, N>(keys.from(begin), k);
   commit_copies();
 
   const int warp_row = threadIdx.x / warp_lanes * 16 * M;
@@ -107,8 +109,7 @@ __global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<
   Block<M, W> y;
   Rescaling<M> rescaling;
   y.clear();
-  const std::int64_t end = o.causal ? min(o.seq, first + Q) : o.seq;
-  for (std::int64_t at = 0; at < end; at += N) {
+  for (std::int64_t at = begin; at < end; at += N) {
     wait_for_copies<0>();
     __syncthreads();  // these keys are there, and the values before them are done with
     bring<W, N>(values.from(at), v);
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(tile_threads, 2) attend_tile(AttentionForward<
     __syncthreads();
     if (at + N < end) bring<W, N>(keys.from(at + N), k);
     commit_copies();
-    make_scores<true>(scores, score, o.causal, static_cast<int>(at - first) - warp_row, o.seq - at);
+    make_scores<true>(scores, score, o, static_cast<int>(at - first) - warp_row, o.seq - at);
     rescaling.apply(scores, y);
     add_product<W>(y, scores, v);
   }

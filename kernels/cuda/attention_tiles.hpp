@@ -28,7 +28,7 @@ bool in_packs(const Attention& o, const Qkv<const T>& in, const T* dy) {
 /// queries are rows if `across`, keys otherwise; `present` keys of the block's are within the sequence. Keys that their
 /// query does not see get −∞; for that a block is looked at again only where it may have such.
 template <bool across, class T, int M, int N>
-__device__ inline void make_scores(Block<M, N>& products, const ScoreOf<T>& score, bool causal, int offset,
+__device__ inline void make_scores(Block<M, N>& products, const ScoreOf<T>& score, const Attention& o, int offset,
                                    std::int64_t present) {
   constexpr float sign = across ? 1.0F : -1.0F;
   const int of_lane = offset + (across ? lane_column() - lane_row() : lane_row() - lane_column());
@@ -38,9 +38,11 @@ __device__ inline void make_scores(Block<M, N>& products, const ScoreOf<T>& scor
   if (score.bias)
     products.each(
         [&](float& x, Place at) { x += score.bias_at(of_lane + (across ? at.right - at.down : at.down - at.right)); });
-  if (causal && offset + (across ? N : 16 * M) > 1)
+  if (o.causal && offset + (across ? N : 16 * M) > 1)
     products.each([&](float& x, Place at) { x = distance(at) <= 0 ? x : -INFINITY; });
-  if (!causal && across && present < N)
+  if (o.window > 0 && offset - (across ? 16 * M : N) < -o.window)
+    products.each([&](float& x, Place at) { x = distance(at) > static_cast<float>(-o.window) ? x : -INFINITY; });
+  if (!o.causal && across && present < N)
     products.each([&](float& x, Place at) { x = at.column() < present ? x : -INFINITY; });
 }
 

@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(Attenti
   };
   bring<W, Q>(Source<T>{in.q, in.q_stride, o.seq, o.width, packs}.from(first), q);
   bring<W, Q>(Source<T>{a.dy + output_at(o, sequence, head), o.heads * o.width, o.seq, o.width, packs}.from(first), dy);
-  bring_pair(0);
+  const std::int64_t begin = o.first_seen_by(first) / N * N, end = o.causal ? min(o.seq, first + Q) : o.seq;
+  bring_pair(begin);
 
   const int warp_row = threadIdx.x / warp_lanes * 16 * M;
   const ScoreOf<T> score(o, a.bias, head);
@@ -58,8 +59,7 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(Attenti
   const RowStatistics<M> of(a.log_sum_exp + statistic, a.delta + statistic, first + warp_row, o.seq);
   Block<M, W> dq;
   dq.clear();
-  const std::int64_t end = o.causal ? min(o.seq, first + Q) : o.seq;
-  for (std::int64_t at = 0; at < end; at += N) {
+  for (std::int64_t at = begin; at < end; at += N) {
     wait_for_copies<0>();
     __syncthreads();  // this pair is there, and the one before it done with
     if (at + N < end) bring_pair(at + N);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_queries(Attenti
     Block<M, N> p, ds;
     multiply_rows<W>(p, q, warp_row, k);
     multiply_rows<W>(ds, dy, warp_row, v);
-    make_scores<true>(p, score, o.causal, static_cast<int>(at - first) - warp_row, o.seq - at);
+    make_scores<true>(p, score, o, static_cast<int>(at - first) - warp_row, o.seq - at);
     p.each([&](float& x, Place place) { x = exp2f(x - of.lse[place.m][place.half]); });
     ds.each_with(p, [&](float& x, float p_ij, Place place) { x = p_ij * (x - of.delta[place.m][place.half]); });
     add_product<W>(dq, ds, k);
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionB
   constexpr int M = warp_tiles<W>, N = step_rows, K = rows_of<W>;
   const Attention& o = a.o;
   const std::int64_t sequence = blockIdx.z, first = std::int64_t{blockIdx.x} * K, first_head = blockIdx.y * o.group();
-  const std::int64_t first_query = o.causal ? first / N * N : 0, steps_a_head = (o.seq - first_query + N - 1) / N,
-                     steps = steps_a_head * o.group();
+  const std::int64_t first_query = o.causal ? first / N * N : 0, end_query = o.last_to_see(first + K - 1),
+                     steps_a_head = (end_query - first_query + N - 1) / N, steps = steps_a_head * o.group();
   const Qkv<const T> in = head_of(o, a.in, sequence, first_head);
   T *k = dynamic_shared<T>(), *v = k + K * row_elements<W>;
   auto* tiles = reinterpret_cast<QueryTile<W, T>*>(v + K * row_elements<W>);
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(tile_threads, 2) differentiate_keys(AttentionB
     const ScoreOf<T> score(o, a.bias, first_head + step / steps_a_head);
     Block<M, N> p, ds;
     multiply_rows<W>(p, k, warp_row, tile.q);
-    make_scores<false>(p, score, o.causal, static_cast<int>(first - at) + warp_row, o.seq - first - warp_row);
+    make_scores<false>(p, score, o, static_cast<int>(first - at) + warp_row, o.seq - first - warp_row);
     p.each([&](float& x, Place place) { x = exp2f(x - tile.lse[place.column()]); });
     add_product<W>(dv, p, tile.dy);
     multiply_rows<W>(ds, v, warp_row, tile.dy);

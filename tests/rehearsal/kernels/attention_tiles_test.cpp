@@ -73,6 +73,15 @@ TEST_F(AttentionTiles, OfHeadsThatShareKeysEqualReference) {
         *kernels, {.batch = 1, .seq = 70, .heads = 4, .width = 128, .key_heads = keys, .alibi = 8});
 }
 
+TEST_F(AttentionTiles, WithinWindowsEqualReference) {
+  for (const std::int64_t window : {1, 31, 33, 100}) {
+    const Attention o{.batch = 1, .seq = 170, .heads = 2, .width = 64, .key_heads = 1, .window = window};
+    expect_equal_to_reference<BFloat16>(*kernels, o);
+  }
+  expect_equal_to_reference<BFloat16>(*kernels,
+                                      {.batch = 1, .seq = 150, .heads = 1, .width = 128, .alibi = 8, .window = 40});
+}
+
 /// Scores far beyond what an exponential holds, growing and falling along the sequence.
 TEST_F(AttentionTiles, OfLargeScoresStayFinite) {
   for (const float sign : {1.0F, -1.0F}) {
