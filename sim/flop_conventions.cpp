@@ -27,7 +27,8 @@ bool is_tied(const plan::Plan& plan, std::span<const plan::Op> ops, const plan::
 void add(FlopBasis& basis, const plan::Plan& plan, std::span<const plan::Op> ops, const plan::Op& op) {
   const plan::Sizes& s = op.sizes;
   if (is_forward(op, plan::OpKind::linear)) basis.product_weights += real(s.cols * s.inner);
-  if (is_forward(op, plan::OpKind::attention)) basis.attention_widths += real(s.heads * s.inner * s.seq);
+  if (is_forward(op, plan::OpKind::attention))
+    basis.attention_widths += real(s.heads * s.inner * (s.rows > 0 ? s.rows : s.seq));
   if (is_forward(op, plan::OpKind::full_attention)) basis.attention_widths += real(s.heads * s.inner * s.rows);
   if (is_forward(op, plan::OpKind::embedding) && !is_tied(plan, ops, plan.inputs(op)[1]))
     basis.input_tables += real(s.inner * s.cols);

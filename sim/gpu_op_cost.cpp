@@ -169,7 +169,8 @@ GpuOpCost::Kernel GpuOpCost::product(const plan::Op& op) {
 GpuOpCost::Kernel GpuOpCost::attention(const plan::Op& op) {
   const Sizes& s = op.sizes;
   const DType type = type_of(plan_, op);
-  const cost::Attention attention{s.batch, s.heads, s.seq, s.inner, !is_full_attention(op.kind), size_bytes(type)};
+  const bool causal = !is_full_attention(op.kind);
+  const cost::Attention attention{s.batch, s.heads, s.seq, s.inner, causal, size_bytes(type), causal ? s.rows : 0};
   const auto kernel = is_half(type) ? cost::own_attention(gpu_.arch) : cost::AttentionKernel::unfused;
   std::string source;
   const double seconds = cost::attention_seconds(profile_, gpu_, attention, kernel, is_attention_backward(op.kind),

@@ -109,6 +109,9 @@ double parameter_flops(const plan::Plan& plan) {
   return 4.0 * static_cast<double>(plan.parameters) + 2.0 * static_cast<double>(trained);
 }
 
+/// Keys that a token of an attention may attend to, the causal mask apart.
+std::int64_t attended_length(const plan::Sizes& s) { return s.rows > 0 ? s.rows : s.seq; }
+
 /// What the profile of a model says of a micro-batch; 0 where the model is known by its operators.
 double profiled_flops(const plan::Plan& plan) {
   double flops = 0;
@@ -124,9 +127,8 @@ double model_flops(const plan::Plan& plan) {
   if (const double profiled = profiled_flops(plan); profiled > 0) return profiled * plan.micro_batches;
   double per_token = parameter_flops(plan);
   for (const plan::Op& op : plan.ops_of(plan.segments.front()))
-    if (const bool full = op.kind == OpKind::full_attention;
-        (full || op.kind == OpKind::attention) && op.phase == plan::Phase::forward)
-      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * (full ? op.sizes.rows : op.sizes.seq));
+    if ((op.kind == OpKind::full_attention || op.kind == OpKind::attention) && op.phase == plan::Phase::forward)
+      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * attended_length(op.sizes));
   return per_token * static_cast<double>(plan.micro_batch_tokens) * plan.micro_batches;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/attention_pairs.hpp"
+
 namespace foreshard::sim::closed_form {
 namespace {
 
@@ -39,8 +41,9 @@ double BlockCompute::head() const { return product(d(s_.vocab_size), d(s_.width)
 
 double BlockCompute::attention() const {
   const double head = s_.attention_head_width > 0 ? d(s_.attention_head_width) : d(s_.width) / d(s_.heads);
-  const double flops = 2 * tokens_ * d(s_.seq_len) * d(s_.heads) * head;
-  const double ramp = d(s_.seq_len) / (d(s_.seq_len) + e_.attention_ramp_s);
+  const double length = model::equal_causal_length(s_.seq_len, s_.attention_window);
+  const double flops = 2 * tokens_ * length * d(s_.heads) * head;
+  const double ramp = length / (length + e_.attention_ramp_s);
   return flops / (gpu_.half_flops * e_.attention * ramp);
 }
 

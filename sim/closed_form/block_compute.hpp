@@ -8,9 +8,10 @@ class BlockCompute {
  public:
   BlockCompute(const Step& step, const GpuRates& gpu, const Efficiency& efficiency);
 
-  double products() const;   ///< forward; each of the two products of backward takes the same
-  double head() const;       ///< forward
-  double attention() const;  ///< forward; causal: half of the scores, in a kernel's padded heads
+  double products() const;  ///< forward; each of the two products of backward takes the same
+  double head() const;      ///< forward
+  double attention()
+      const;  ///< forward; causal: half of the scores, or those in the window; in a kernel's padded heads
   double attention_backward() const;
   double elementwise() const;  ///< forward: two norms, two sums, the activation, read and written once
   double casts() const;        ///< forward: of products' inputs; backward casts the gradients of their results

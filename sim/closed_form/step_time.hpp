@@ -41,6 +41,7 @@ struct Step {
   std::int64_t layers = 0, width = 0, heads = 1, kv_heads = 1, ffn_width = 0, vocab_size = 0;
   std::int64_t rows = 1, seq_len = 1, micro_batches = 1;
   std::int64_t attention_head_width = 0;  ///< as the kernel pads it; 0: as it is
+  std::int64_t attention_window = 0;      ///< most keys of a query; 0: all before it
   bool gated_mlp = false;
   bool tied_head = true;  ///< one table for tokens and logits
   int gpus = 1, gpus_per_node = 8, shard_degree = 1;

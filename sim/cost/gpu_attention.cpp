@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "model/attention_pairs.hpp"
 #include "sim/cost/gpu_gemm.hpp"
 
 namespace foreshard::sim::cost {
@@ -44,11 +45,17 @@ double operand_bytes(const Attention& attention, bool backward) {
   return operand * real(attention.element_bytes) * (backward ? 8 : 4);
 }
 
+/// Of the causal attention without a window that goes over as many keys.
+double equal_length(const Attention& attention) {
+  const bool windowed = attention.causal && !attention.masked;
+  return model::equal_causal_length(attention.seq, windowed ? attention.window : 0);
+}
+
 double fused_seconds(const GpuProfile& profile, const GpuRates& gpu, const Attention& attention, AttentionKernel kernel,
                      bool backward, std::string* source) {
   const AttentionRate& rate = nearest(profile, kernel, gpu.arch, attention);
   if (source) *source = source_of(rate, gpu, attention);
-  const double ramp = real(attention.seq) / (real(attention.seq) + rate.half_length);
+  const double length = equal_length(attention), ramp = length / (length + rate.half_length);
   const double part = rate.part.value * ramp * (backward ? profile.attention_backward_part.value : 1);
   return std::max(attention_flops(attention, backward) / (part * gpu.half_flops),
                   operand_bytes(attention, backward) / (profile.hbm_part.value * gpu.hbm_bytes_per_s));
@@ -78,8 +85,9 @@ AttentionKernel own_attention(std::string_view arch) {
 }
 
 double attention_flops(const Attention& attention, bool backward) {
-  const double all = 4 * real(attention.batch * attention.heads * attention.seq) * real(attention.seq * attention.head);
-  return all * (attention.causal ? 0.5 : 1) * (backward ? 2.5 : 1);
+  const double rows = 4 * real(attention.batch * attention.heads * attention.seq) * real(attention.head);
+  const bool halved = attention.causal && !attention.masked;
+  return rows * equal_length(attention) * (halved ? 0.5 : 1) * (backward ? 2.5 : 1);
 }
 
 double attention_seconds(const GpuProfile& profile, const GpuRates& gpu, const Attention& attention,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/attention_pairs.hpp"
+
 namespace foreshard::sim::cost {
 namespace {
 
@@ -19,10 +21,11 @@ Shape matrix_product(const Sizes& s) {
   return product(real(s.rows), real(s.cols), real(s.inner), real(s.rows) * real(s.cols) * real(s.inner));
 }
 
-/// Causal attention leaves out half of the pairs; all keys of full attention, of which a sequence has `rows`, count
-/// twice.
-Shape attention(const Sizes& s) {
-  const double pairs = real(s.batch) * real(s.heads) * real(s.seq) * real(s.rows > 0 ? 2 * s.rows : s.seq);
+/// Causal attention leaves out half of the pairs, and more within a window; all keys of full attention, of which a
+/// sequence has `rows`, count twice.
+Shape attention(const Sizes& s, bool full) {
+  const double length = full ? 2 * real(s.rows) : model::equal_causal_length(s.seq, s.rows);
+  const double pairs = real(s.batch) * real(s.heads) * real(s.seq) * length;
   const double width = real((s.inner + 15) / 16 * 16);
   return product(real(s.batch) * real(s.heads), real(s.seq), width, pairs * width);
 }
@@ -48,9 +51,10 @@ Shape shape_of(OpKind kind, const Sizes& s, bool accumulate) {
       return opaque(model::flops(kind, s));
     case OpKind::attention:
     case OpKind::attention_backward:
+      return attention(s, false);
     case OpKind::full_attention:
     case OpKind::full_attention_backward:
-      return attention(s);
+      return attention(s, true);
     case OpKind::embedding_backward:
       return elements(real(s.rows) * real(s.cols) + (accumulate ? 0 : real(s.inner + s.seq) * real(s.cols)));
     default:

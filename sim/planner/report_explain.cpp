@@ -63,6 +63,9 @@ std::string collective_lines(const std::vector<OpGroup>& groups) {
 
 std::string sizes_text(const plan::Op& op) {
   const Sizes& s = op.sizes;
+  const bool causal = op.kind == plan::OpKind::attention || op.kind == plan::OpKind::attention_backward;
+  if (causal && s.rows > 0)
+    return fmt::format("{} x {} heads of {}, {} tokens, window {}", s.batch, s.heads, s.inner, s.seq, s.rows);
   if (s.heads > 0) return fmt::format("{} x {} heads of {}, {} tokens", s.batch, s.heads, s.inner, s.seq);
   if (s.inner > 0 && op.cost.flops > 0) return fmt::format("{} x {} x {}", s.rows, s.cols, s.inner);
   return s.cols > 0 ? fmt::format("{} x {}", s.rows, s.cols) : fmt::format("{}", s.rows);

@@ -193,8 +193,9 @@ Tensor Eager::tanh(const Tensor& x) {
 }
 
 Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
-                   std::int64_t seq, bool causal) {
-  const cost::Attention shape{1, rows / seq, seq, q.elements / rows, causal, size_bytes(q.type)};
+                   std::int64_t seq, const AttentionMask& seen) {
+  const cost::Attention shape{1,           rows / seq,         seq,         q.elements / rows,
+                              seen.causal, size_bytes(q.type), seen.window, seen.from_mask};
   gpu_.attention(shape, false);
   const Saved kept_q = save(q.storage), kept_k = save(k.storage), kept_v = save(v.storage);
   const Saved kept_mask = save(mask);

@@ -12,6 +12,7 @@ namespace foreshard::sim::torch {
 /// What depends on where the eager operators run.
 struct EagerTraits {
   bool in_place_sums = true;    ///< autograd adds a second gradient in place; not with tensor subclasses (fake tensors)
+  bool passes_window = false;   ///< attention knows windows itself (FlashAttention), else from a mask (sdpa)
   bool attention_mask = false;  ///< transformers passes sdpa a mask, made for each layer in the compute type
   bool fused_dropout = true;    ///< the fused attention kernel drops (CUDA), else attention with dropout is not fused
   bool attention_like_query = false;  ///< fused attention's result lies as the query does (fake tensors), else by token
@@ -32,6 +33,13 @@ struct Matrices {
 struct MathAttention {
   std::int64_t sequences = 1, heads = 1, seq = 1, head_width = 1;
   bool dropout = false;
+};
+
+/// Which keys queries of the fused kernel see.
+struct AttentionMask {
+  bool causal = true;       ///< itself and those before it
+  std::int64_t window = 0;  ///< of these the last so many; 0: all
+  bool from_mask = false;   ///< the mask that it is given says so, and no pair is left out for it
 };
 
 /// What is known of an operator that nobody describes.
@@ -103,7 +111,7 @@ class Eager {
   /// Attention with fused kernel, over sequences of `seq`: saves operands, mask, result and one f32 log-sum-exp for
   /// each row of each head.
   Tensor sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Storage& mask, std::int64_t rows,
-              std::int64_t seq, bool causal = true);
+              std::int64_t seq, const AttentionMask& seen = {});
   /// The same operator by operator, in f32, with a `bias` that may want a gradient and is broadcast over sequences or
   /// heads; for what the fused kernel has not (a CPU's: dropout, a bias with gradient).
   Tensor sdpa_math(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const MathAttention& shape);

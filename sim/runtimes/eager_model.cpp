@@ -1,5 +1,7 @@
 #include "sim/runtimes/eager_model.hpp"
 
+#include <algorithm>
+
 namespace foreshard::sim::torch {
 
 UnitShapes unit_shapes(const Model& model) {
@@ -13,10 +15,15 @@ std::int64_t buffer_elements(const Model& model) {
 
 namespace {
 
-std::int64_t attention_width_of(const Decoder& d) { return d.layers * d.heads * d.head_width(); }
-std::int64_t attention_width_of(const T5& t5) { return 3 * t5.layers * t5.attention_width(); }
-std::int64_t attention_width_of(const Vit& vit) { return vit.layers * vit.width; }
-std::int64_t attention_width_of(const Profiled&) { return 0; }
+std::int64_t attention_widths_of(const Decoder& d, std::int64_t seq) {
+  std::int64_t lengths = 0;
+  for (std::int64_t layer = 0; layer < d.layers; ++layer)
+    lengths += d.has_window(layer) ? std::min(d.window, seq) : seq;
+  return lengths * d.attention_width();
+}
+std::int64_t attention_widths_of(const T5& t5, std::int64_t seq) { return 3 * t5.layers * t5.attention_width() * seq; }
+std::int64_t attention_widths_of(const Vit& vit, std::int64_t seq) { return vit.layers * vit.width * seq; }
+std::int64_t attention_widths_of(const Profiled&, std::int64_t) { return 0; }
 std::int64_t head_elements_of(const Decoder& d) { return d.vocab * d.width; }
 std::int64_t head_elements_of(const T5& t5) { return t5.vocab * t5.width; }
 std::int64_t head_elements_of(const Vit& vit) { return vit.labels * vit.width; }
@@ -24,8 +31,8 @@ std::int64_t head_elements_of(const Profiled& profile) { return profile.head.par
 
 }  // namespace
 
-std::int64_t attention_width(const Model& model) {
-  return std::visit([](const auto& of_kind) { return attention_width_of(of_kind); }, model);
+std::int64_t attention_widths(const Model& model, std::int64_t seq) {
+  return std::visit([seq](const auto& of_kind) { return attention_widths_of(of_kind, seq); }, model);
 }
 
 std::int64_t head_elements(const Model& model) {

@@ -14,8 +14,9 @@ UnitShapes unit_shapes(const Model& model);
 /// f32 elements of the model's buffers.
 std::int64_t buffer_elements(const Model& model);
 
-/// Σ over layers of the width of all heads, cross attention counted as a layer.
-std::int64_t attention_width(const Model& model);
+/// Σ over layers of the width of all heads · the length that a token may attend to in sequences of `seq`, cross
+/// attention counted as a layer.
+std::int64_t attention_widths(const Model& model, std::int64_t seq);
 /// Elements of the last product's weight, and whether the model has no other table of tokens.
 std::int64_t head_elements(const Model& model);
 bool is_tied(const Model& model);

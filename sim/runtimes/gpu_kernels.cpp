@@ -16,6 +16,14 @@ cost::Math math_of(DType type, bool tf32) {
   return tf32 ? cost::Math::tf32 : cost::Math::f32;
 }
 
+/// FlashAttention takes no mask: then PyTorch falls back to its memory-efficient kernel, which is of the first
+/// FlashAttention's kind.
+cost::AttentionKernel kernel_for(const cost::Attention& a, cost::AttentionKernel asked) {
+  using enum cost::AttentionKernel;
+  if (a.element_bytes != 2) return unfused;
+  return a.masked && (asked == fa2 || asked == fa3) ? fa1 : asked;
+}
+
 }  // namespace
 
 std::size_t GpuKernels::KeyHash::operator()(const Key& key) const {
@@ -51,10 +59,11 @@ const Kernel& GpuKernels::product(std::int64_t batch, std::int64_t m, std::int64
 }
 
 const Kernel& GpuKernels::attention(const cost::Attention& a, bool backward) {
-  const Key key{a.batch * a.heads, a.seq, a.head, a.element_bytes, backward * 2 + a.causal};
+  const std::int64_t mask = a.window * 4 + a.masked * 2 + a.causal;
+  const Key key{a.batch * a.heads, a.seq, a.head, a.element_bytes, mask * 2 + backward};
   const auto [found, is_new] = attentions_.try_emplace(key);
   if (is_new) {
-    const auto kernel = a.element_bytes == 2 ? software_.attention : cost::AttentionKernel::unfused;
+    const auto kernel = kernel_for(a, software_.attention);
     const double bytes = static_cast<double>(a.batch * a.heads * a.seq * a.head * a.element_bytes) * (backward ? 8 : 4);
     found->second = {cost::attention_seconds(profile_, gpu_, a, kernel, backward, Running::in_step),
                      memory_seconds(bytes), a.batch * a.heads * ((a.seq + 127) / 128)};

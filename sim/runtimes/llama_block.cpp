@@ -50,7 +50,9 @@ Block block_of(const Parameters& p, const Decoder& d) {
 }
 
 /// How often transformers repeats keys and values: with a mask for each query head, else sdpa shares them itself.
-std::int64_t repeats(const Shared& shared) { return shared.mask ? shared.decoder.heads / shared.decoder.kv_heads : 1; }
+std::int64_t repeats(const Shared& shared) {
+  return shared.own_mask() ? shared.decoder.heads / shared.decoder.kv_heads : 1;
+}
 
 /// A single head is not copied but seen often.
 Tensor for_each_query(Eager& eager, const Shared& shared, const Tensor& x) {

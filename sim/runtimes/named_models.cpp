@@ -49,6 +49,11 @@ Decoder qwen2(const Sizes& s) {
   return d;
 }
 
+Decoder with_window(Decoder d, std::int64_t window, std::int64_t full_layers = 0) {
+  d.window = window, d.full_layers = full_layers;
+  return d;
+}
+
 Decoder with_head_width(Decoder d, std::int64_t head_width) {
   d.given_head_width = head_width;
   return d;
@@ -103,6 +108,8 @@ const std::map<std::string, Model>& named_models() {
       {"llama3-8b", llama({4096, 14336, 32, 32, 8, 128256, false})},
       {"llama3-70b", llama({8192, 28672, 80, 64, 8, 128256, false})},
       {"mistral-7b", llama({4096, 14336, 32, 32, 8, 32000, false})},
+      {"mistral-window", with_window(llama({128, 352, 2, 8, 2, 512, false}), 32)},
+      {"qwen2-window", with_window(qwen2({128, 352, 3, 8, 2, 512, true}), 32, 1)},
       {"qwen2-0.5b", qwen2({896, 4864, 24, 14, 2, 151936, true})},
       {"qwen2-7b", qwen2({3584, 18944, 28, 28, 4, 152064, false})},
       {"qwen3-tiny", qwen3({128, 352, 2, 4, 2, 512, true}, 64)},

@@ -91,7 +91,7 @@ Tensor cross_attention(Eager& eager, const T5Place& place, Next& next, const Ten
   Tensor& bias = out.encoded_bias;
   const std::int64_t elements = bias_elements(place);
   if (!bias.storage) bias = {eager.empty(elements, x.type), elements, x.type, {}};
-  Tensor y = fused ? eager.sdpa(q, k, v, bias.storage, rows * place.model.heads, place.batch.seq, false)
+  Tensor y = fused ? eager.sdpa(q, k, v, bias.storage, rows * place.model.heads, place.batch.seq, {.causal = false})
                    : unfused(eager, place, q, k, v, bias);
   y = eager.linear(y, wo, {}, rows);
   return y;

@@ -216,6 +216,9 @@ double parameters_of(const UnitShapes& units) {
 void add_torch_keys(Config& config) {
   config.add("torch.attention", "fa2", "pytorch-*: kernel behind scaled_dot_product_attention",
              {.choices = {"unfused", "fa1", "triton", "fa2", "fa3", "cudnn"}});
+  config.add("torch.attn_implementation", "sdpa",
+             "pytorch-*: transformers' key: sdpa makes a mask for a sliding window, flash_attention_2 needs none",
+             {.choices = {"sdpa", "flash_attention_2"}});
   config.add("torch.optimizer", "foreach", "pytorch-*: how AdamW goes over tensors",
              {.choices = {"foreach", "for-loop", "fused"}});
   config.add("torch.compile", false, "pytorch-*: blocks are compiled, so that operators on elements are fused");
@@ -242,6 +245,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.software = read_software(config, problems);
   read_release(config, job, problems);
   read_modules(config, job, problems);
+  job.run.traits.passes_window = config.get<std::string>("torch.attn_implementation") == "flash_attention_2";
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_step(config, settings, job.run, problems);
   read_wrapping(config, settings, job, problems);

@@ -34,7 +34,9 @@ Decoder of(const model::LlamaConfig& m, Problems& problems) {
           .qkv_bias = m.qkv_bias,
           .given_head_width = m.width_of_head(),
           .out_bias = m.output_bias,
-          .ffn_bias = m.ffn_bias};
+          .ffn_bias = m.ffn_bias,
+          .window = m.window,
+          .full_layers = m.full_layers};
 }
 
 /// transformers' own MPT has ALiBi and no biases, whatever its configuration says.

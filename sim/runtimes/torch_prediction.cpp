@@ -102,7 +102,7 @@ FlopBasis flop_basis(const TorchRun& run) {
   if (const auto* profile = std::get_if<Profiled>(&run.model))
     return flop_basis(*profile, static_cast<double>(run.batch.rows) * run.micro_batches, run.recompute);
   const UnitShapes units = unit_shapes(run.model);
-  FlopBasis basis{.attention_widths = static_cast<double>(attention_width(run.model) * run.batch.seq),
+  FlopBasis basis{.attention_widths = static_cast<double>(attention_widths(run.model, run.batch.seq)),
                   .tokens = static_cast<double>(run.batch.tokens()) * run.micro_batches,
                   .recomputes = run.recompute};
   for (const auto& unit : units)

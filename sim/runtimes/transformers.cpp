@@ -36,19 +36,39 @@ Shared cast_to(Eager& eager, Shared shared, DType type) {
   return shared;
 }
 
+/// As transformers 5.24 makes it: sdpa, which knows no window, gets a mask as soon as the sequence is as long as the
+/// window. Batches share it, unless positions are looked at.
+void make_window_mask(Eager& eager, Shared& shared, bool of_positions) {
+  const Batch& batch = shared.batch;
+  if (eager.traits().passes_window) return;
+  shared.window_mask = eager.empty_bytes((of_positions ? batch.tokens() : batch.seq) * batch.seq);
+  eager.gpu().moves(shared.window_mask.bytes(), model::OpKind::add);
+}
+
+bool has_window(const Decoder& d, const Batch& batch, std::int64_t layer) {
+  return d.has_window(layer) && batch.seq >= d.window;
+}
+
+/// What one of the layers is given.
+Shared of_layer(Shared shared, std::int64_t layer) {
+  shared.windowed = has_window(shared.decoder, shared.batch, layer);
+  return shared;
+}
+
 /// The decoder without its head.
 Tensor hidden_states(Eager& eager, Wrapper& wrapper, const Decoder& d, const Batch& batch, const Storage& tokens,
                      bool recompute) {
   const Architecture& family = architecture(d);
   const Parameters& root = wrapper.parameters(0);
   std::vector<Tensor> scope;  // tensors that the module's local names hold to its end
-  Shared shared{d, batch, {}, {}, {}, {}, {}, wrapper.casts_buffers()};
+  Shared shared{.decoder = d, .batch = batch, .casts_buffers = wrapper.casts_buffers()};
   Tensor x = family.embed(eager, root, shared, tokens, scope);
-  if (family.masks_positions && eager.traits().attention_mask)
-    shared.mask = eager.empty_bytes(batch.tokens() * batch.seq);
+  const bool of_positions = family.masks_positions && eager.traits().attention_mask;
+  if (of_positions && !has_window(d, batch, 0)) shared.mask = eager.empty_bytes(batch.tokens() * batch.seq);
+  if (has_window(d, batch, d.layers - 1)) make_window_mask(eager, shared, of_positions);
   family.share(eager, shared, x.type);
   for (std::size_t unit = 1; unit <= static_cast<std::size_t>(d.layers); ++unit) {
-    const Shared given = cast_to(eager, shared, x.type);
+    const Shared given = of_layer(cast_to(eager, shared, x.type), static_cast<std::int64_t>(unit) - 1);
     x = wrapper.forward(unit, x, [&](const Tensor& input) {
       const auto block = [&eager, &wrapper, &family, unit, given, input] {
         return family.run(eager, wrapper.parameters(unit), given, input);

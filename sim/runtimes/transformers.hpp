@@ -16,6 +16,10 @@ struct Decoder {
   bool out_bias = false, ffn_bias = false;  ///< of the llama family
   std::int64_t rotary_width = 0;            ///< part of a head that is rotated (gpt_neox, phi)
   bool dropout = false;                     ///< with a probability above 0 (gpt2, mingpt, opt)
+  std::int64_t window = 0;                  ///< most keys of a query (llama); 0: all before it
+  std::int64_t full_layers = 0;             ///< the first so many layers have no window
+
+  bool has_window(std::int64_t layer) const { return window > 0 && layer >= full_layers; }
 
   std::int64_t head_width() const { return given_head_width ? given_head_width : width / heads; }
   std::int64_t attention_width() const { return heads * head_width(); }

@@ -75,9 +75,12 @@ Tensor attend_unfused(Eager& eager, const Shared& shared, const Tensor& q, const
 Tensor attend(Eager& eager, const Shared& shared, const Tensor& q, const Tensor& k, const Tensor& v, bool by_head) {
   const bool unfused = shared.decoder.dropout && !eager.traits().fused_dropout;
   Storage mask;
-  if (shared.mask || unfused) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
+  if (shared.own_mask() || unfused) mask = eager.empty(shared.batch.tokens() * shared.batch.seq, q.type);
+  if (shared.windowed && mask)
+    eager.gpu().moves(mask.bytes() + shared.batch.tokens() * shared.batch.seq, model::OpKind::add);
   if (unfused) return attend_unfused(eager, shared, q, k, v, mask);
-  const Tensor y = eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads, shared.batch.seq);
+  const AttentionMask seen{.window = shared.kernel_window(), .from_mask = shared.windowed && mask};
+  const Tensor y = eager.sdpa(q, k, v, mask, shared.batch.tokens() * shared.decoder.heads, shared.batch.seq, seen);
   return by_head && eager.traits().attention_like_query ? eager.contiguous(y) : y;
 }
 

@@ -10,11 +10,17 @@ using Shapes = std::vector<ParameterShape>;
 struct Shared {
   Decoder decoder;
   Batch batch;
-  Storage positions;  ///< i64 [seq], as the model made them
-  Storage mask;       ///< bool [batch, 1, seq, seq], if transformers makes one
-  Storage cos, sin;   ///< rotary tables [1, seq, rotated width]
-  Storage alibi;      ///< [heads, 1, positions], f32 unless a unit's inputs are cast
+  Storage positions;    ///< i64 [seq], as the model made them
+  Storage mask;         ///< bool [batch, 1, seq, seq], if transformers makes one
+  Storage window_mask;  ///< bool [batch or 1, 1, seq, seq] of the layers with a window, if it makes one of them
+  Storage cos, sin;     ///< rotary tables [1, seq, rotated width]
+  Storage alibi;        ///< [heads, 1, positions], f32 unless a unit's inputs are cast
   bool casts_buffers = false;
+  bool windowed = false;  ///< this block has a window
+
+  const Storage& own_mask() const { return windowed ? window_mask : mask; }
+  /// Most keys of a query that the kernel knows itself; 0: all before it.
+  std::int64_t kernel_window() const { return windowed && !window_mask ? decoder.window : 0; }
 };
 
 /// A family of decoders: what its modules do differently. Parameters come in the order of the shapes.

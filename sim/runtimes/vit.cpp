@@ -31,7 +31,7 @@ Tensor embedded(Eager& eager, const Parameters& p, const Vit& m, std::int64_t im
 
 Tensor attention(Eager& eager, const Parameters& p, const Vit& m, std::int64_t rows, const Tensor& x) {
   const Tensor q = dense(eager, p, 0, rows, x), k = dense(eager, p, 2, rows, x), v = dense(eager, p, 4, rows, x);
-  Tensor y = eager.sdpa(q, k, v, {}, rows * m.heads, positions(m), false);
+  Tensor y = eager.sdpa(q, k, v, {}, rows * m.heads, positions(m), {.causal = false});
   y = dense(eager, p, 6, rows, y);
   return y;
 }

@@ -39,10 +39,10 @@ LLAMA = {"llama-tiny": (128, 352, 3, 8, 2, 512, True), "llama-mha": (128, 352, 2
          "llama2-7b": (4096, 11008, 32, 32, 32, 32000, False), "llama2-13b": (5120, 13824, 40, 40, 40, 32000, False),
          "llama3-1b": (2048, 8192, 16, 32, 8, 128256, True), "llama3-8b": (4096, 14336, 32, 32, 8, 128256, False),
          "llama3-70b": (8192, 28672, 80, 64, 8, 128256, False)}
-QWEN2 = {"qwen2-0.5b": (896, 4864, 24, 14, 2, 151936, True), "qwen2-7b": (3584, 18944, 28, 28, 4, 152064, False)}
+QWEN2 = {"qwen2-window": (128, 352, 3, 8, 2, 512, True, dict(use_sliding_window=True, sliding_window=32, max_window_layers=1)), "qwen2-0.5b": (896, 4864, 24, 14, 2, 151936, True), "qwen2-7b": (3584, 18944, 28, 28, 4, 152064, False)}
 QWEN3 = {"qwen3-tiny": (128, 352, 2, 4, 2, 512, True, dict(head_dim=64)), "qwen3-0.6b": (1024, 3072, 28, 16, 8, 151936, True, dict(head_dim=128)),
          "qwen3-8b": (4096, 12288, 36, 32, 8, 151936, False, dict(head_dim=128))}
-MISTRAL = {"mistral-7b": (4096, 14336, 32, 32, 8, 32000, False, dict(sliding_window=None))}
+MISTRAL = {"mistral-7b": (4096, 14336, 32, 32, 8, 32000, False, dict(sliding_window=None)), "mistral-window": (128, 352, 2, 8, 2, 512, False, dict(sliding_window=32))}
 GEMMA = {"gemma-tiny": (128, 352, 2, 4, 1, 512, True, dict(head_dim=64)), "gemma-2b": (2048, 16384, 18, 8, 1, 256000, True, dict(head_dim=256)),
          "gemma-7b": (3072, 24576, 28, 16, 16, 256000, True, dict(head_dim=256))}
 PHI = {"phi-tiny": (128, 512, 2, 4, 4, 512, False), "phi-2": (2560, 10240, 32, 32, 32, 51200, False)}

@@ -52,6 +52,21 @@ TEST(SettingsModel, KeysReplaceTheFilesSizesAndSaySo) {
                     Contains("model.tied_head = false (from flag) replaces true")));
 }
 
+TEST(SettingsModel, AWindowChangesThePlansOfLongerSequencesAlone) {
+  const auto hash = [](std::int64_t seq, const std::string& window) {
+    return hash_of(settings_of({"--model.preset=byte-llama-tiny", "--train.seq_len=" + std::to_string(seq), window}));
+  };
+  EXPECT_EQ(hash(64, "--model.window=64"), hash(64, "--model.window=0"));
+  EXPECT_NE(hash(65, "--model.window=64"), hash(65, "--model.window=0"));
+  EXPECT_EQ(hash_of(settings_of_file("mistral-7b.json", {"--model.layers=1", "--train.seq_len=8192"})),
+            hash_of(settings_of({"--model.preset=mistral-7b", "--model.layers=1", "--train.seq_len=8192"})));
+  EXPECT_THAT(
+      [] {
+        settings_of({"--model.preset=gpt2", "--model.window=64"});
+      },
+      testing::ThrowsMessage<InputError>(HasSubstr("model.window is set, but attention of GPT's family")));
+}
+
 // A resolved configuration has all keys, those at their defaults too.
 TEST(SettingsModel, KeysAtTheirDefaultsReplaceNothing) {
   const Settings settings = settings_of_file("qwen2.5-0.5b.json", {"--model.layers=0", "--model.tied_head=preset",

@@ -59,6 +59,16 @@ TEST(ClosedForm, OfAnIdealMachineIsItsFlops) {
   EXPECT_EQ(time.exposed_s, 0);
 }
 
+TEST(ClosedForm, AWindowLeavesOutItsPairs) {
+  Step windowed = llama();
+  windowed.attention_window = 1024;
+  const double pairs = 1024.0 * 1025 / 2 + 3072.0 * 1024, all = 4096.0 * 4097 / 2, diagonal = 2048;
+  const double expected = step_time(llama(), gpu(), ideal()).attention_s * (pairs - diagonal) / (all - diagonal);
+  EXPECT_NEAR(step_time(windowed, gpu(), ideal()).attention_s, expected, 1e-9);
+  windowed.attention_window = 4096;
+  EXPECT_EQ(step_time(windowed, gpu(), ideal()).step_s, step_time(llama(), gpu(), ideal()).step_s);
+}
+
 /// Inputs of the four products, 3h + f, gradients of their results, 3h + kv + 2f, and the block's parameters are cast.
 TEST(ClosedForm, CastsToNarrowNumbersMoveTheOperandsOfProducts) {
   Efficiency casting = ideal();

@@ -35,6 +35,35 @@ TEST(GpuAttention, CountsFlopsAsPublished) {
   EXPECT_DOUBLE_EQ(attention_flops({2, 16, 1024, 64, true}, true), 10'737'418'240);
 }
 
+// By hand: 256 · 257 / 2 + 768 · 256 pairs of a head, less half of the diagonal as without a window; 4 · 64 FLOPs a
+// pair.
+TEST(GpuAttention, CountsFlopsOfAWindow) {
+  Attention windowed{2, 16, 1024, 64, true};
+  windowed.window = 256;
+  const double pairs = 256.0 * 257 / 2 + 768 * 256 - 512;
+  EXPECT_DOUBLE_EQ(attention_flops(windowed, false), 32 * 4 * 64 * pairs);
+  EXPECT_DOUBLE_EQ(attention_flops(windowed, true), 2.5 * 32 * 4 * 64 * pairs);
+  windowed.window = 1024;
+  EXPECT_EQ(attention_flops(windowed, false), attention_flops({2, 16, 1024, 64, true}, false));
+  windowed.window = 256, windowed.masked = true;
+  EXPECT_EQ(attention_flops(windowed, false), attention_flops({2, 16, 1024, 64, false}, false)) << "all pairs";
+}
+
+/// As the causal attention of sequences whose queries see as many keys, one with as many tokens.
+TEST(GpuAttention, WithinAWindowTakesTheTimeOfShorterSequences) {
+  for (const AttentionKernel kernel : {AttentionKernel::fa2, AttentionKernel::fa3, AttentionKernel::cudnn}) {
+    Attention windowed{1, 16, 65536, 128, true};
+    windowed.window = 2048;
+    const Attention shorter{16, 16, 4096, 128, true};
+    for (const bool backward : {false, true}) {
+      const auto seconds = [&](const Attention& a) {
+        return attention_seconds(gpu_profile(), h100, a, kernel, backward, Running::in_step);
+      };
+      EXPECT_NEAR(seconds(windowed) / seconds(shorter), 1, 0.03) << name_of(kernel);
+    }
+  }
+}
+
 TEST(GpuAttention, KernelsOnH100AreAsMeasured) {
   std::map<std::string, AttentionKernel> names{{"FA2", AttentionKernel::fa2},
                                                {"FA3", AttentionKernel::fa3},

@@ -49,6 +49,24 @@ TEST(TorchModels, TheDecodersCacheLivesUntilBackwardHasEnded) {
   EXPECT_EQ(memory(true).after_step, memory(false).after_step);
 }
 
+/// sdpa keeps a mask of each block that has a window and whose sequence is as long; FlashAttention needs none.
+TEST(TorchModels, AWindowIsAMaskOfSdpaAlone) {
+  Decoder model{.width = 64, .ffn = 128, .layers = 3, .heads = 4, .kv_heads = 4, .vocab = 100, .tied = false};
+  model.family = Decoder::Family::llama;
+  const auto after_forward = [&](std::int64_t window, std::int64_t full_layers, bool passes_window) {
+    model.window = window, model.full_layers = full_layers;
+    TorchRun run{.runtime = Runtime::fsdp2, .model = model, .batch = {2, 32}};
+    run.traits.passes_window = passes_window;
+    return live_memory(run, 2).steps.back().after_forward;
+  };
+  constexpr std::int64_t mask = 2 * 32 * 32 * 2;  // bf16 for each sequence's pairs
+  EXPECT_EQ(after_forward(8, 0, false) - after_forward(0, 0, false), 3 * mask);
+  EXPECT_EQ(after_forward(8, 1, false) - after_forward(0, 0, false), 2 * mask);
+  EXPECT_EQ(after_forward(32, 0, false) - after_forward(0, 0, false), 3 * mask) << "as long as the window is enough";
+  EXPECT_EQ(after_forward(33, 0, false), after_forward(0, 0, false));
+  EXPECT_EQ(after_forward(8, 0, true), after_forward(0, 0, false));
+}
+
 TEST(TorchModels, WhatTransformersHasNotIsRefused) {
   std::vector<std::string> problems;
   eager_model_of(model::preset("mpt-7b-benchmark"), problems);
