@@ -4,7 +4,9 @@
 
 #include "model/gpt.hpp"
 #include "model/llama.hpp"
+#include "model/model.hpp"
 #include "plan/build.hpp"
+#include "sim/predict.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -45,6 +47,16 @@ TEST(FlopConventions, Gpt2IsCountedAsNanoGptCounts) {
 }
 
 TEST(FlopConventions, ATiedTableIsNoInputTable) { EXPECT_EQ(flop_basis(gpt2()).input_tables, 0); }
+
+/// What a token may attend to is 64 tokens in the first layer and 24 in the two others; trainers count so too.
+TEST(FlopConventions, AWindowIsTheLengthOfItsLayers) {
+  model::LlamaConfig config{
+      .layers = 3, .width = 256, .heads = 4, .vocab_size = 512, .max_seq_len = 64, .ffn_width = 512};
+  config.window = 24, config.full_layers = 1;
+  const plan::Plan plan = plan::build_plan(model::build_llama(config, {2, 64}), {}, {});
+  EXPECT_EQ(flop_basis(plan).attention_widths, 256 * (64 + 24 + 24));
+  EXPECT_DOUBLE_EQ(model_flops(plan), 2 * 64 * model::model_flops_per_token(config, plan.parameters, 64));
+}
 
 // With adapters of rank 8 on all projections and all else frozen, backward has no weight gradients but those of
 // adapters: a third of the products' FLOPs is not there.
