@@ -1,7 +1,9 @@
 #pragma once
 #include <bit>
+#include <compare>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -58,6 +60,18 @@ struct Attention {
     const auto power = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(heads)));
     const std::int64_t even = 2 * (head + 1), n = power == heads ? head + 1 : even <= power ? even : even - power - 1;
     return -static_cast<double>(alibi) * static_cast<double>(n) / static_cast<double>(power);
+  }
+  auto operator<=>(const Attention&) const = default;
+};
+/// How attention multiplies bf16 operands, as MatmulRoutes say it of products. Native rounds probabilities and the
+/// gradients of scores to bf16 before they are multiplied; all sums and statistics are f32 by either route.
+struct AttentionRoutes {
+  MatmulRoute otherwise = MatmulRoute::widened;
+  std::map<Attention, MatmulRoute> of_shape;
+
+  MatmulRoute of(const Attention& shape) const {
+    const auto found = of_shape.find(shape);
+    return found == of_shape.end() ? otherwise : found->second;
   }
 };
 /// Rows of heads·width numbers; row r has position p = r mod seq. In each head element j and j + width/2 are turned by
@@ -177,6 +191,8 @@ class Backend {
   virtual void attention(const Attention&, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) = 0;
   virtual void attention_backward(const Attention&, Const dy, Const q, Const k, Const v, Const bias, Const y,
                                   Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) = 0;
+  /// Applies to later attention of bf16 operands; call it while none runs.
+  virtual void set_attention_routes(const AttentionRoutes&) {}
   void attention(const Attention& o, Const q, Const k, Const v, Mut y, Mut log_sum_exp) {
     attention(o, q, k, v, {}, y, log_sum_exp);
   }

@@ -1,15 +1,11 @@
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
+#include "kernels/faster_route.hpp"
 #include "kernels/operand.hpp"
 
 namespace foreshard::kernels {
 namespace {
-
-constexpr int rounds = 5;
 
 class Trial {
  public:
@@ -34,14 +30,7 @@ class Trial {
   }
 
   MatmulRoute faster() {
-    std::array<double, rounds> native, widened;
-    for (int round = 0; round < rounds; ++round) {
-      native[round] = seconds(MatmulRoute::native);
-      widened[round] = seconds(MatmulRoute::widened);
-    }
-    std::ranges::sort(native);
-    std::ranges::sort(widened);
-    return native[rounds / 2] < widened[rounds / 2] ? MatmulRoute::native : MatmulRoute::widened;
+    return faster_route([this](MatmulRoute route) { run(route); });
   }
 
  private:
@@ -50,12 +39,6 @@ class Trial {
     Matmul product = shape_;
     product.accumulate = false;
     backend_.matmul(product, {a_.data(), DType::bf16}, {b_.data(), DType::bf16}, {}, {c_.data(), result_});
-  }
-
-  double seconds(MatmulRoute route) {
-    const auto start = std::chrono::steady_clock::now();
-    run(route);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   void poison_first_row(float value) {

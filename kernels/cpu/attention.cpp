@@ -1,9 +1,8 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/cpu/attention_block.hpp"
-#include "kernels/cpu/exp.hpp"
-#include "kernels/cpu/kernels.hpp"
+#include "kernels/cpu/attention.hpp"
+#include "kernels/cpu/attention_words.hpp"
 #include "kernels/cpu/team.hpp"
 
 namespace foreshard::kernels::cpu {
@@ -13,28 +12,36 @@ namespace {
 /// which is far from overflow (e^88) and makes rescaling rare.
 constexpr float slack = 16;
 
-constexpr float hidden_score = -std::numeric_limits<float>::infinity();
-
-/// The buffers of one head: keys, values [padded_seq, padded_width]; queries [64, padded_width] and transposed; sums
-/// [64, padded_width]; scores [64, 64] (key, query); biases.
+/// The buffers of one head: keys in rows and values in stacks [padded_seq, padded_width]; queries in rows [64,
+/// padded_width] and transposed; sums [64, padded_width]; scores [64, 64] (key, query), and in their place
+/// probabilities in stacks; biases.
+template <class Word>
 struct Buffers {
-  float *keys, *values, *rows, *queries, *sums, *scores, *bias;
+  Word *keys, *values, *rows, *queries, *p;
+  float *sums, *scores, *bias;
 };
 
-Buffers buffers_of(const Head& head) {
-  const std::int64_t whole = head.padded_seq * head.padded_width, part = block * head.padded_width;
-  const std::int64_t count = 2 * whole + 3 * part + block * block + head.bias_numbers();
-  float* p = thread_scratch().of<float>(static_cast<std::size_t>(count));
-  const auto take = [&p](std::int64_t size) { return std::exchange(p, p + size); };
-  return {take(whole), take(whole), take(part), take(part), take(part), take(block * block), p};
+template <class Word>
+Buffers<Word> buffers_of(const Head& head) {
+  const std::int64_t whole = head.padded_seq * row_words<Word>(head), part = block * row_words<Word>(head);
+  const std::int64_t sums = block * head.padded_width, scores = block * block;
+  Cutter cut(2 * whole + 2 * part + sums + scores + head.bias_numbers());
+  Buffers<Word> b{cut.take<Word>(whole), cut.take<Word>(whole), cut.take<Word>(part), cut.take<Word>(part)};
+  b.sums = cut.take<float>(sums);
+  b.scores = cut.take<float>(scores);
+  b.p = reinterpret_cast<Word*>(b.scores);
+  b.bias = cut.take<float>(head.bias_numbers());
+  return b;
 }
 
 /// The running softmax of a block of queries, a lane for each.
 struct Softmax {
   Vec shift[block_vectors], total[block_vectors];
 
-  /// Turns scores [key, query] into e^(score − shift), adds them to `total`, and rescales what came before if it must.
-  void absorb(const Pair& pair, const Head& head, bool first, float* scores, float* sums) {
+  /// Turns scores [key, query] into e^(score − shift), as stacks p in their place, adds them to `total`, and rescales
+  /// what came before if it must.
+  template <class Word>
+  void absorb(const Pair& pair, const Head& head, bool first, float* scores, Word* p, float* sums) {
     std::fill(scores + pair.keys * block, scores + std::max(pair.keys, pair.key_end()) * block, hidden_score);
     for (std::int64_t v = 0; v < pair.query_vectors(); ++v) {
       const std::int64_t keys = std::min(pair.keys_seen((v + 1) * lanes), pair.key_end());
@@ -42,7 +49,7 @@ struct Softmax {
       if (pair.diagonal) hide(v * lanes, keys, column);
       if (pair.cut_by_window()) hide_behind(pair.window_end - v * lanes, keys, column);
       raise(v, highest(keys, column), first, head, sums);
-      total[v] += exponentials(keys, shift[v], column);
+      total[v] += exponentials(keys, shift[v], column, p + v * lanes);
     }
   }
 
@@ -89,12 +96,13 @@ struct Softmax {
     }
   }
 
-  static Vec exponentials(std::int64_t keys, Vec shift, float* column) {
+  template <class Word>
+  static Vec exponentials(std::int64_t keys, Vec shift, const float* column, Word* to) {
     Vec even = {}, odd = {};
     for (std::int64_t key = 0; key < keys; key += 2) {
-      const Vec p = exp(load(column + key * block) - shift), q = exp(load(column + (key + 1) * block) - shift);
-      store(column + key * block, p);
-      store(column + (key + 1) * block, q);
+      const Vec p = probability<Word>(load(column + key * block) - shift),
+                q = probability<Word>(load(column + (key + 1) * block) - shift);
+      put_stack(to, key, p, q);
       even += p;
       odd += q;
     }
@@ -116,37 +124,41 @@ void write(const Head& head, const Softmax& softmax, std::int64_t first, std::in
 
 /// `in` is of the head; its keys and values are packed, and its biases if there are any. Within a window blocks of keys
 /// come last first, so that every query sees some of the first of them.
-template <class T>
-void attend(const Head& head, bool biased, const Qkv<const T>& in, const Buffers& b, T* y, float* log_sum_exp) {
-  const std::int64_t part = block * head.padded_width;
+template <class T, class Word>
+void attend(const Head& head, bool biased, const Qkv<const T>& in, const Buffers<Word>& b, T* y, float* log_sum_exp) {
+  const std::int64_t part = block * row_words<Word>(head);
   for (std::int64_t i = 0; i < head.blocks(); ++i) {
     const std::int64_t first = i * block, queries = head.valid(i);
-    pack(queries, block, head.width, head.padded_width, in.q + first * in.q_stride, in.q_stride, head.scale, b.rows);
-    transpose(head.padded_width, b.rows, b.queries);
-    std::fill_n(b.sums, part, 0.0F);
+    pack_queries(queries, head, in.q + first * in.q_stride, in.q_stride, b.rows);
+    transpose(row_words<Word>(head), b.rows, b.queries);
+    std::fill_n(b.sums, block * head.padded_width, 0.0F);
     Softmax softmax;
     const std::int64_t begin = head.first_block_seen(i), end = head.blocks_seen(i);
     for (std::int64_t n = begin; n < end; ++n) {
       const std::int64_t j = head.window < head.seq ? begin + end - 1 - n : n;
       const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries, b.scores);
+      if constexpr (!scaled_queries<Word>) scale_scores(pair, head.scale, b.scores);
       if (head.slope != 0) add_slope(pair, head.slope, b.scores);
       if (biased) add_bias(pair, head, b.bias, b.scores);
-      softmax.absorb(pair, head, n == begin, b.scores, b.sums);
-      add_to_queries(pair, head, b.scores, b.values + j * part, b.sums);
+      softmax.absorb(pair, head, n == begin, b.scores, b.p, b.sums);
+      add_to_queries(pair, head, b.p, b.values + j * part, b.sums);
     }
     write(head, softmax, first, queries, b.sums, y, log_sum_exp);
   }
 }
 
-template <class T>
+template <class Word, class T>
 void attend_all(const Attention& o, const Qkv<const T>& all, const T* bias, T* y, float* log_sum_exp) {
   share(o.batch * o.heads, 1, [=, &o, &all](std::int64_t begin, std::int64_t end) {
     for (std::int64_t index = begin; index < end; ++index) {
       const Head head(o, index);
-      const Buffers b = buffers_of(head);
+      const Buffers<Word> b = buffers_of<Word>(head);
       const Qkv<const T> in = head_of(o, all, head.sequence, head.head);
-      if (index == begin || index % o.group() == 0) pack_keys(head, in, b.keys, b.values);
+      if (index == begin || index % o.group() == 0) {
+        pack_rows(head.seq, head.padded_seq, head, in.k, in.kv_stride, b.keys);
+        pack_stacks(head.seq, head.padded_seq, head, in.v, in.kv_stride, b.values);
+      }
       if (bias) pack_bias(head, bias, b.bias);
       attend(head, bias != nullptr, in, b, y, log_sum_exp);
     }
@@ -155,9 +167,10 @@ void attend_all(const Attention& o, const Qkv<const T>& all, const T* bias, T* y
 
 }  // namespace
 
-void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) {
-  by_number(y.dtype,
-            [&]<class T>(T) { attend_all(o, qkv_of<T>(o, q, k, v), as<T>(bias), as<T>(y), as<float>(log_sum_exp)); });
+void attention(const Attention& o, MatmulRoute route, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) {
+  by_words(y.dtype, route, [&]<class T, class Word>(T, Word) {
+    attend_all<Word>(o, qkv_of<T>(o, q, k, v), as<T>(bias), as<T>(y), as<float>(log_sum_exp));
+  });
 }
 
 }  // namespace foreshard::kernels::cpu

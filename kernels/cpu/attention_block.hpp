@@ -93,19 +93,14 @@ void pack(std::int64_t rows, std::int64_t padded_rows, std::int64_t width, std::
   std::fill(to + rows * padded_width, to + padded_rows * padded_width, 0.0F);
 }
 
-/// All keys and values of a head.
-template <class T>
-void pack_keys(const Head& head, const Qkv<const T>& in, float* keys, float* values) {
-  pack(head.seq, head.padded_seq, head.width, head.padded_width, in.k, in.kv_stride, 1, keys);
-  pack(head.seq, head.padded_seq, head.width, head.padded_width, in.v, in.kv_stride, 1, values);
-}
+/// to[d, i] = from[i, d]: from is [64, words], to is [words, 64].
+template <class Word>
+void transpose(std::int64_t words, const Word* from, Word* to);
 
-/// to[d, i] = from[i, d]: from is [64, padded_width], to is [padded_width, 64].
-void transpose(std::int64_t padded_width, const float* from, float* to);
-
-/// scores[key, query] = Σ_d keys[key, d]·queries[d, query], both padded to padded_width; only the part that the pair
-/// sees.
-void multiply_transposed(const Pair&, const Head&, const float* keys, const float* queries, float* scores);
+/// scores[key, query] = Σ_d keys[key, d]·queries[d, query], keys and transposed queries in rows, padded to
+/// padded_width; only the part that the pair sees.
+template <class Word>
+void multiply_transposed(const Pair&, const Head&, const Word* keys, const Word* queries, float* scores);
 
 /// scores[key, query] += slope·(key − query), by their positions.
 void add_slope(const Pair&, float slope, float* scores);
@@ -126,11 +121,13 @@ void add_bias(const Pair&, const Head&, const float* bias, float* scores);
 /// sums[query − key + padded_seq − 1] += scores[key, query].
 void add_to_bias(const Pair&, const Head&, const float* scores, float* sums);
 
-/// sums[query, d] += Σ_key scores[key, query]·values[key, d].
-void add_to_queries(const Pair&, const Head&, const float* scores, const float* values, float* sums);
+/// sums[query, d] += Σ_key scores[key, query]·values[key, d], both in stacks.
+template <class Word>
+void add_to_queries(const Pair&, const Head&, const Word* scores, const Word* values, float* sums);
 
-/// sums[key, d] += Σ_query scores[key, query]·values[query, d].
-void add_to_keys(const Pair&, const Head&, const float* scores, const float* values, float* sums);
+/// sums[key, d] += Σ_query scores[key, query]·values[query, d], scores in rows and values in stacks.
+template <class Word>
+void add_to_keys(const Pair&, const Head&, const Word* scores, const Word* values, float* sums);
 
 inline constexpr IntVec lane_numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 

@@ -1,3 +1,4 @@
+#include "kernels/cpu/attention.hpp"
 #include "kernels/cpu/matmul.hpp"
 
 namespace foreshard::kernels {
@@ -55,12 +56,13 @@ class Cpu final : public Backend {
     cpu::cast(count, accumulate, from, to);
   }
   void dropout(const Dropout& o, Const x, Mut y) override { cpu::dropout(o, x, y); }
+  void set_attention_routes(const AttentionRoutes& routes) override { attention_routes_ = routes; }
   void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
-    cpu::attention(o, q, k, v, bias, y, log_sum_exp);
+    cpu::attention(o, attention_routes_.of(o), q, k, v, bias, y, log_sum_exp);
   }
   void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
                           Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
-    cpu::attention_backward(o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
+    cpu::attention_backward(o, attention_routes_.of(o), dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
   }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     cpu::embedding(o, tokens, token_table, position_table, x);
@@ -108,6 +110,7 @@ class Cpu final : public Backend {
 
  private:
   MatmulRoutes routes_;
+  AttentionRoutes attention_routes_;
 };
 
 }  // namespace

@@ -33,7 +33,23 @@ inline Vec exp(Vec x) {
   return x < lowest ? Vec{} : result;
 }
 
-/// y[i] = exp(x[i]).
+/// eˣ to 4·10⁻⁶, for x below 88: what is rounded to bf16 afterwards needs no more. Zero below −86.98, NaN for NaN.
+/// x = (n + f)·ln 2 with |f| ≤ 1/2; 2^f by the polynomial of degree 4 with 2⁰ = 1 whose largest relative error is
+/// least.
+inline Vec exp_for_bf16(Vec x) {
+  constexpr float log2_e = 1.44269504088896341F, lowest = -86.98F;
+  constexpr float round = 12582912.0F;  // as above
+
+  const Vec shifted = fma(x, broadcast(log2_e), broadcast(round));
+  const Vec f = fma(x, broadcast(log2_e), round - shifted);
+  Vec p = broadcast(0.009582853F);
+  for (const float c : {0.05590642475F, 0.24024098613F, 0.6931241934F, 1.0F}) p = fma(p, f, broadcast(c));
+  const Vec result = std::bit_cast<Vec>(std::bit_cast<IntVec>(p) + (std::bit_cast<IntVec>(shifted) << 23));
+  return x < lowest ? Vec{} : result;
+}
+
+/// The same of arrays.
 void exp(std::int64_t count, const float* x, float* y);
+void exp_for_bf16(std::int64_t count, const float* x, float* y);
 
 }  // namespace foreshard::kernels::cpu

@@ -3,16 +3,18 @@
 namespace foreshard::kernels::cpu {
 namespace {
 
-template <int vectors>
-void in_halves(std::int64_t depth, Left a, Right b, Target c, bool accumulate) {
+template <int vectors, class Word>
+void in_halves(std::int64_t depth, Left<Word> a, Right<Word> b, Target c, bool accumulate) {
   constexpr int half = tile_rows / 2;
   tile<half, vectors>(depth, a, b, c, accumulate);
-  tile<half, vectors>(depth, {a.data + half * a.row, a.row, a.depth}, b, {c.data + half * c.row, c.row}, accumulate);
+  tile<half, vectors, Word>(depth, {a.data + half * a.row, a.row, a.depth}, b, {c.data + half * c.row, c.row},
+                            accumulate);
 }
 
 }  // namespace
 
-void multiply(std::int64_t vectors, std::int64_t depth, Left a, Right b, Target c, bool accumulate) {
+template <class Word>
+void multiply(std::int64_t vectors, std::int64_t depth, Left<Word> a, Right<Word> b, Target c, bool accumulate) {
   while (vectors >= 4) {
     in_halves<4>(depth, a, b, c, accumulate);
     b.data += 4 * lanes;
@@ -30,5 +32,8 @@ void multiply(std::int64_t vectors, std::int64_t depth, Left a, Right b, Target 
       return;
   }
 }
+
+template void multiply(std::int64_t, std::int64_t, Left<float>, Right<float>, Target, bool);
+template void multiply(std::int64_t, std::int64_t, Left<BFloat16Pair>, Right<BFloat16Pair>, Target, bool);
 
 }  // namespace foreshard::kernels::cpu

@@ -62,30 +62,33 @@ constexpr Entry norms[] = {{OpKind::layer_norm, layer_norm},
 
 bool is_full(OpKind kind) { return kind == OpKind::full_attention || kind == OpKind::full_attention_backward; }
 
-/// Scores with a bias are not scaled; a full one's scalar says whether they are.
-kernels::Attention attention_of(const Call& c, bool biased) {
-  const plan::Sizes& s = c.op.sizes;
-  const bool full = is_full(c.op.kind);
+}  // namespace
+
+kernels::Attention attention_of(const plan::Op& op, bool biased) {
+  const plan::Sizes& s = op.sizes;
+  const bool full = is_full(op.kind);
   return {.batch = s.batch,
           .seq = s.seq,
           .heads = s.heads,
           .width = s.inner,
           .key_heads = s.cols / s.inner,
-          .alibi = full ? 0 : c.op.scalar,
+          .alibi = full ? 0 : op.scalar,
           .causal = !full,
-          .scaled = full ? c.op.scalar != 0 : !biased,
+          .scaled = full ? op.scalar != 0 : !biased,
           .window = full ? 0 : s.rows};
 }
 
+namespace {
+
 void attention(const Call& c) {
-  const kernels::Attention shape = attention_of(c, c.in[3].data != nullptr);
+  const kernels::Attention shape = attention_of(c.op, c.in[3].data != nullptr);
   c.kernels.attention(shape, c.in[0], c.in[1], c.in[2], c.in[3], c.out[0], c.out[1]);
 }
 
 void attention_backward(const Call& c) {
   const std::size_t y = c.op.input_count - 2U, lse = y + 1;
   const auto operand = [&](std::size_t index) { return index < y ? c.in[index] : kernels::Const{}; };
-  const kernels::Attention shape = attention_of(c, operand(4).data != nullptr);
+  const kernels::Attention shape = attention_of(c.op, operand(4).data != nullptr);
   c.kernels.attention_backward(shape, c.in[0], c.in[1], operand(2), operand(3), operand(4), c.in[y], c.in[lse],
                                c.out[0], c.out[1], c.out[2], c.out[3]);
 }

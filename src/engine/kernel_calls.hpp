@@ -16,6 +16,10 @@ struct KernelCall {
   std::array<kernels::Mut, most_operands> out;
 };
 
+/// What an op of attention computes, or its backward. Scores with a bias are not scaled; a full one's scalar says
+/// whether they are.
+kernels::Attention attention_of(const plan::Op& op, bool biased);
+
 using Kernel = void (*)(const KernelCall&);
 
 /// Calls the kernel of a kind of op, blocking; null for kinds that do anything else, or depend on the step.

@@ -5,8 +5,8 @@
 
 namespace foreshard::engine {
 
-/// The faster route of each product of bf16 matrices in a plan, measured on this rank. Empty if there is none. Leaves
-/// the routes of `kernels` undefined.
+/// The faster route of each product of bf16 matrices, and of each attention over bf16 heads, in a plan, measured on
+/// this rank. Empty if there is none. Leaves the routes of `kernels` undefined.
 KernelChoices measure_routes(const plan::Plan& plan, kernels::Backend& kernels);
 
 /// Makes `kernels` run what was chosen; whatever is not listed is widened.

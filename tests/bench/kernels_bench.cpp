@@ -174,6 +174,15 @@ double causal_products(const Attention& o, double products) {
   return products * 2 * pairs * static_cast<double>(o.width * o.heads * o.batch);
 }
 
+/// Arguments: batch, seq, heads, width.
+void heads(benchmark::internal::Benchmark* attention) {
+  attention->Args({2, 256, 6, 32})
+      ->Args({1, 256, 12, 64})
+      ->Args({1, 1024, 12, 64})
+      ->Args({8, 64, 4, 64})
+      ->Args({1, 1024, 16, 80});
+}
+
 template <class T>
 void attention(State& state) {
   const Attention o{state.range(0), state.range(1), state.range(2), state.range(3)};
@@ -184,18 +193,14 @@ void attention(State& state) {
   for (auto _ : state) cpu().attention(o, qkv, y, lse);
   rate(state, "GFLOP/s", causal_products(o, 2));
 }
-BENCHMARK(attention<float>)
-    ->Name("attention")
-    ->Args({2, 256, 6, 32})
-    ->Args({1, 1024, 12, 64})
-    ->Args({8, 64, 4, 64})
-    ->Args({1, 1024, 16, 80});
-BENCHMARK(attention<BFloat16>)
-    ->Name("attention_bf16")
-    ->Args({2, 256, 6, 32})
-    ->Args({1, 1024, 12, 64})
-    ->Args({8, 64, 4, 64})
-    ->Args({1, 1024, 16, 80});
+template <MatmulRoute route>
+void attention_bf16(State& state) {
+  cpu().set_attention_routes({.otherwise = route});
+  attention<BFloat16>(state);
+}
+BENCHMARK(attention<float>)->Name("attention")->Apply(heads);
+BENCHMARK(attention_bf16<MatmulRoute::native>)->Name("attention_bf16_native")->Apply(heads);
+BENCHMARK(attention_bf16<MatmulRoute::widened>)->Name("attention_bf16_widened")->Apply(heads);
 
 template <class T>
 void attention_backward(State& state) {
@@ -208,18 +213,14 @@ void attention_backward(State& state) {
   for (auto _ : state) cpu().attention_backward(o, dy, qkv, y, lse, dqkv);
   rate(state, "GFLOP/s", causal_products(o, 5));
 }
-BENCHMARK(attention_backward<float>)
-    ->Name("attention_backward")
-    ->Args({2, 256, 6, 32})
-    ->Args({1, 1024, 12, 64})
-    ->Args({8, 64, 4, 64})
-    ->Args({1, 1024, 16, 80});
-BENCHMARK(attention_backward<BFloat16>)
-    ->Name("attention_backward_bf16")
-    ->Args({2, 256, 6, 32})
-    ->Args({1, 1024, 12, 64})
-    ->Args({8, 64, 4, 64})
-    ->Args({1, 1024, 16, 80});
+template <MatmulRoute route>
+void attention_backward_bf16(State& state) {
+  cpu().set_attention_routes({.otherwise = route});
+  attention_backward<BFloat16>(state);
+}
+BENCHMARK(attention_backward<float>)->Name("attention_backward")->Apply(heads);
+BENCHMARK(attention_backward_bf16<MatmulRoute::native>)->Name("attention_backward_bf16_native")->Apply(heads);
+BENCHMARK(attention_backward_bf16<MatmulRoute::widened>)->Name("attention_backward_bf16_widened")->Apply(heads);
 
 void embedding(State& state) {
   const Embedding o{512, state.range(0), state.range(1), 256};

@@ -8,7 +8,8 @@
 namespace foreshard::kernels {
 namespace cpu {
 void exp(std::int64_t count, const float* x, float* y);
-}
+void exp_for_bf16(std::int64_t count, const float* x, float* y);
+}  // namespace cpu
 namespace {
 
 std::vector<float> exps(const std::vector<float>& x) {
@@ -44,6 +45,27 @@ TEST(Exp, OfExtremes) {
   const std::vector<float> expected = {1, 1, 0, 0, 0, infinity, infinity, infinity};
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), y.begin()));
   EXPECT_TRUE(std::isnan(y.back()));
+}
+
+TEST(ExpForBf16, IsWithinFourMillionths) {
+  std::vector<float> x{0};
+  for (float value = 1e-8F; value < 86.97F; value *= 1.0003F) {
+    x.push_back(value);
+    x.push_back(-value);
+  }
+  std::vector<float> y(x.size());
+  cpu::exp_for_bf16(static_cast<std::int64_t>(x.size()), x.data(), y.data());
+  EXPECT_EQ(y[0], 1);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(y[i]) / std::exp(static_cast<double>(x[i])), 1, 4e-6) << x[i];
+}
+
+TEST(ExpForBf16, OfExtremes) {
+  const std::vector<float> x{-87.0F, -1e30F, -std::numeric_limits<float>::infinity(), NAN};
+  std::vector<float> y(x.size(), -1.0F);
+  cpu::exp_for_bf16(static_cast<std::int64_t>(x.size()), x.data(), y.data());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(y[i], 0) << x[i];
+  EXPECT_TRUE(std::isnan(y[3]));
 }
 
 TEST(Exp, DoesNotDependOnThePlaceInTheArray) {

@@ -171,6 +171,23 @@ TEST(Team, GroupedAttention) {
   });
 }
 
+TEST(Team, AttentionOfHalvesByEitherRoute) {
+  const Attention o{.batch = 3, .seq = 101, .heads = 4, .width = 20, .key_heads = 2};
+  using Halves = Array<BFloat16>;
+  const Halves q = Halves::random(303 * 80, 1), k = Halves::random(303 * 40, 2), v = Halves::random(303 * 40, 3);
+  for (const MatmulRoute route : {MatmulRoute::native, MatmulRoute::widened}) {
+    expect_same_bits([&](Backend& cpu) {
+      cpu.set_attention_routes({.otherwise = route});
+      Halves y(q.size()), dq(q.size()), dk(k.size()), dv(v.size());
+      Floats lse(1212);
+      cpu.attention(o, q, k, v, y, lse);
+      cpu.attention_backward(o, q, q, k, v, y, lse, dq, dk, dv);
+      const Floats all[] = {Floats(y), Floats(dq), Floats(dk), Floats(dv)};
+      return joined({&all[0], &all[1], &all[2], &all[3], &lse});
+    });
+  }
+}
+
 TEST(Team, TokenKernels) {
   const Embedding e{300, 200, 50, 100};
   const Rows o{300, 2051};

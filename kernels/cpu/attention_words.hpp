@@ -1,0 +1,92 @@
+#pragma once
+#include <limits>
+#include <utility>
+
+#include "kernels/cpu/attention_block.hpp"
+#include "kernels/cpu/exp.hpp"
+
+/// The two arithmetics of attention. Its blocks consist of words of 32 bits: floats, into which numbers of any type are
+/// widened, or pairs of bf16 numbers, which the processor multiplies two by two into sums in float. Scores, sums and
+/// statistics are floats in both; pairs have probabilities and the gradients of scores rounded to bf16 before they are
+/// multiplied again.
+///
+/// A block lies in *rows*, whose words hold neighbours in a row, for products along rows, [rows, padded_width /
+/// numbers_in]; or in *stacks*, whose words hold neighbours in a column, for products along columns, [rows /
+/// numbers_in, padded_width]. Of floats both are the same. All have as many words.
+namespace foreshard::kernels::cpu {
+
+inline constexpr float hidden_score = -std::numeric_limits<float>::infinity();
+
+/// Words of a padded row.
+template <class Word>
+std::int64_t row_words(const Head& head) {
+  return head.padded_width / numbers_in<Word>;
+}
+
+/// Queries are scaled if words are floats, scores if they are pairs, as scaling would round a number once more.
+template <class Word>
+inline constexpr bool scaled_queries = std::is_same_v<Word, float>;
+
+/// Rows of a head as words, zero up to `padded_rows` and padded_width.
+template <class T>
+void pack_rows(std::int64_t rows, std::int64_t padded_rows, const Head& head, const T* from, std::int64_t stride,
+               float* to) {
+  pack(rows, padded_rows, head.width, head.padded_width, from, stride, 1, to);
+}
+void pack_rows(std::int64_t rows, std::int64_t padded_rows, const Head&, const BFloat16* from, std::int64_t stride,
+               BFloat16Pair* to);
+
+/// The same for a block of queries.
+template <class T>
+void pack_queries(std::int64_t rows, const Head& head, const T* from, std::int64_t stride, float* to) {
+  pack(rows, block, head.width, head.padded_width, from, stride, head.scale, to);
+}
+inline void pack_queries(std::int64_t rows, const Head& head, const BFloat16* from, std::int64_t stride,
+                         BFloat16Pair* to) {
+  pack_rows(rows, block, head, from, stride, to);
+}
+
+/// The same as stacks; padded_rows is even.
+template <class T>
+void pack_stacks(std::int64_t rows, std::int64_t padded_rows, const Head& head, const T* from, std::int64_t stride,
+                 float* to) {
+  pack_rows(rows, padded_rows, head, from, stride, to);
+}
+void pack_stacks(std::int64_t rows, std::int64_t padded_rows, const Head&, const BFloat16* from, std::int64_t stride,
+                 BFloat16Pair* to);
+
+/// scores *= scale.
+void scale_scores(const Pair&, float scale, float* scores);
+
+/// eˣ as precise as probabilities need it that are kept in such words.
+template <class Word>
+Vec probability(Vec x) {
+  if constexpr (std::is_same_v<Word, float>)
+    return exp(x);
+  else
+    return exp_for_bf16(x);
+}
+
+/// Two neighbouring rows of probabilities, key and key + 1, in stacks.
+inline void put_stack(float* p, std::int64_t key, Vec even, Vec odd) {
+  store(p + key * block, even);
+  store(p + (key + 1) * block, odd);
+}
+inline void put_stack(BFloat16Pair* p, std::int64_t key, Vec even, Vec odd) {
+  store(p + key / 2 * block, stacked(rounded_rows(even, odd)));
+}
+
+/// Cuts scratch memory into arrays.
+class Cutter {
+ public:
+  explicit Cutter(std::int64_t words) : at_(thread_scratch().of<float>(static_cast<std::size_t>(words))) {}
+  template <class Word>
+  Word* take(std::int64_t words) {
+    return reinterpret_cast<Word*>(std::exchange(at_, at_ + words));
+  }
+
+ private:
+  float* at_;
+};
+
+}  // namespace foreshard::kernels::cpu
