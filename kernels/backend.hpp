@@ -18,7 +18,7 @@
 /// Activations, weights and gradients of activations have one type: f32, bf16 or f16 (reference kernels also f64).
 /// Numbers of 16 bits are computed with in f32 and rounded once, when stored; their statistics (mean, rstd, log Σ exp)
 /// are f32, and gradients of parameters (dbias, dgain, tables, products) either f32 or that type; what is accumulated
-/// is added before rounding. NaN and infinity pass through.
+/// is added before rounding. NaN and infinity pass through. Attention may round in between: see AttentionRoutes.
 namespace foreshard::kernels {
 
 /// Typed memory that a kernel reads or writes; `data` is null for an absent optional operand.

@@ -36,6 +36,7 @@ Buffers<Word> buffers_of(const Head& head) {
 
 /// The running softmax of a block of queries, a lane for each.
 struct Softmax {
+  float factor;  // score_factor
   Vec shift[block_vectors], total[block_vectors];
 
   /// Turns scores [key, query] into e^(score − shift), as stacks p in their place, adds them to `total`, and rescales
@@ -48,7 +49,7 @@ struct Softmax {
       float* column = scores + v * lanes;
       if (pair.diagonal) hide(v * lanes, keys, column);
       if (pair.cut_by_window()) hide_behind(pair.window_end - v * lanes, keys, column);
-      raise(v, highest(keys, column), first, head, sums);
+      raise(v, highest<Word>(keys, column), first, head, sums);
       total[v] += exponentials(keys, shift[v], column, p + v * lanes);
     }
   }
@@ -68,13 +69,15 @@ struct Softmax {
       store(column + key * block, in_window(end + key) ? load(column + key * block) : hidden);
   }
 
-  static Vec highest(std::int64_t keys, const float* column) {
+  template <class Word>
+  Vec highest(std::int64_t keys, const float* column) const {
     Vec even = load(column), odd = even;
     for (std::int64_t key = 0; key < keys; key += 2) {
       even = max(load(column + key * block), even);
       odd = max(load(column + (key + 1) * block), odd);
     }
-    return max(even, odd);
+    const Vec high = max(even, odd);
+    return scaled_queries<Word> ? high : high * factor;
   }
 
   void raise(std::int64_t v, Vec high, bool first, const Head& head, float* sums) {
@@ -86,22 +89,22 @@ struct Softmax {
     const IntVec grown = high > shift[v] + slack;
     const IntVec none = {};
     if (std::memcmp(&grown, &none, sizeof grown) == 0) return;
-    const Vec raised = grown ? high : shift[v], factor = exp(shift[v] - raised);
+    const Vec raised = grown ? high : shift[v], rescale = exp(shift[v] - raised);
     shift[v] = raised;
-    total[v] *= factor;
+    total[v] *= rescale;
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       float* row = sums + (v * lanes + lane) * head.padded_width;
       map(
-          head.padded_width, row, [f = factor[lane]](Vec s) { return s * f; }, row);
+          head.padded_width, row, [f = rescale[lane]](Vec s) { return s * f; }, row);
     }
   }
 
   template <class Word>
-  static Vec exponentials(std::int64_t keys, Vec shift, const float* column, Word* to) {
+  Vec exponentials(std::int64_t keys, Vec below, const float* column, Word* to) const {
     Vec even = {}, odd = {};
     for (std::int64_t key = 0; key < keys; key += 2) {
-      const Vec p = probability<Word>(load(column + key * block) - shift),
-                q = probability<Word>(load(column + (key + 1) * block) - shift);
+      const Vec p = probability<Word>(load(column + key * block), factor, below),
+                q = probability<Word>(load(column + (key + 1) * block), factor, below);
       put_stack(to, key, p, q);
       even += p;
       odd += q;
@@ -132,15 +135,13 @@ void attend(const Head& head, bool biased, const Qkv<const T>& in, const Buffers
     pack_queries(queries, head, in.q + first * in.q_stride, in.q_stride, b.rows);
     transpose(row_words<Word>(head), b.rows, b.queries);
     std::fill_n(b.sums, block * head.padded_width, 0.0F);
-    Softmax softmax;
+    Softmax softmax{score_factor<Word>(head, biased)};
     const std::int64_t begin = head.first_block_seen(i), end = head.blocks_seen(i);
     for (std::int64_t n = begin; n < end; ++n) {
       const std::int64_t j = head.window < head.seq ? begin + end - 1 - n : n;
       const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries, b.scores);
-      if constexpr (!scaled_queries<Word>) scale_scores(pair, head.scale, b.scores);
-      if (head.slope != 0) add_slope(pair, head.slope, b.scores);
-      if (biased) add_bias(pair, head, b.bias, b.scores);
+      finish_scores<Word>(pair, head, biased ? b.bias : nullptr, b.scores);
       softmax.absorb(pair, head, n == begin, b.scores, b.p, b.sums);
       add_to_queries(pair, head, b.p, b.values + j * part, b.sums);
     }

@@ -75,6 +75,8 @@ void gather_rows(const Head& head, std::int64_t first, std::int64_t queries, con
   std::fill_n(b.lse, block, std::numeric_limits<float>::infinity());
   std::fill_n(b.delta, block, 0.0F);
   for (std::int64_t i = 0; i < queries; ++i) {
+    for (std::int64_t d = 0; d < head.width; d += lanes)
+      __builtin_prefetch(o.y + head.y_at + (first + i + 16) * head.inner + d);
     b.lse[i] = o.log_sum_exp[head.lse_at + first + i];
     b.delta[i] = sum(
         head.width, [](Vec u, Vec v) { return u * v; }, o.dy + head.y_at + (first + i) * head.inner,
@@ -90,21 +92,22 @@ struct Differentiated {
 /// `at` is the place of key `key` and the first query of vector v in p, which holds scores, and in ds, which holds the
 /// gradients of probabilities.
 template <class Word>
-Differentiated differentiated(const Pair& pair, const Buffers<Word>& b, std::int64_t key, std::int64_t v) {
+Differentiated differentiated(const Pair& pair, float factor, const Buffers<Word>& b, std::int64_t key,
+                              std::int64_t v) {
   const std::int64_t at = key * block + v * lanes;
-  Vec p = probability<Word>(load(b.p + at) - load(b.lse + v * lanes));
+  Vec p = probability<Word>(load(b.p + at), factor, load(b.lse + v * lanes));
   if (pair.diagonal) p = seen(key - v * lanes) ? p : Vec{};
   if (pair.cut_by_window()) p = in_window(pair.window_end + key - v * lanes) ? p : Vec{};
   return {p, p * (load(b.ds + at) - load(b.delta + v * lanes))};
 }
 
 /// p: scores → probabilities; ds: gradients of probabilities → gradients of scores. Hidden ones become zero.
-void differentiate(const Pair& pair, const Buffers<float>& b, bool /*biased*/) {
+void differentiate(const Pair& pair, float factor, const Buffers<float>& b, bool /*biased*/) {
   const std::int64_t hidden = std::max(pair.keys, pair.key_end());
   for (float* const scores : {b.p, b.ds}) std::fill(scores + pair.keys * block, scores + hidden * block, 0.0F);
   for (std::int64_t key = 0; key < std::min(pair.keys, pair.key_end()); ++key) {
     for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v) {
-      const auto [p, ds] = differentiated(pair, b, key, v);
+      const auto [p, ds] = differentiated(pair, factor, b, key, v);
       store(b.p + key * block + v * lanes, p);
       store(b.ds + key * block + v * lanes, ds);
     }
@@ -112,12 +115,13 @@ void differentiate(const Pair& pair, const Buffers<float>& b, bool /*biased*/) {
 }
 
 /// The same into rows and stacks; only the gradient of a bias needs ds unrounded.
-void differentiate(const Pair& pair, const Buffers<BFloat16Pair>& b, bool biased) {
+void differentiate(const Pair& pair, float factor, const Buffers<BFloat16Pair>& b, bool biased) {
   constexpr std::int64_t words = block / 2;
   std::fill(b.p + pair.keys * block, b.p + std::max(pair.keys, pair.key_end()) * block, hidden_score);
   for (std::int64_t key = 0; key < pair.key_end(); key += 2) {
     for (std::int64_t v = pair.first_vector(key); v < pair.query_vectors(); ++v) {
-      const Differentiated even = differentiated(pair, b, key, v), odd = differentiated(pair, b, key + 1, v);
+      const Differentiated even = differentiated(pair, factor, b, key, v),
+                           odd = differentiated(pair, factor, b, key + 1, v);
       const std::int64_t at = key * words + v * (lanes / 2);
       store_rows(rounded_rows(even.p, odd.p), b.p_rows + at, b.p_rows + at + words);
       const PairVec ds = rounded_rows(even.ds, odd.ds);
@@ -131,6 +135,7 @@ void differentiate(const Pair& pair, const Buffers<BFloat16Pair>& b, bool biased
 template <class T>
 void write(const Head& head, std::int64_t rows, const float* from, float scale, T* to, std::int64_t stride) {
   for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t d = 0; d < head.width; d += lanes) __builtin_prefetch(to + (i + 16) * stride + d, 1);
     map(
         head.width, to + i * stride, [scale](Vec s) { return s * scale; }, from + i * head.padded_width);
   }
@@ -170,11 +175,9 @@ void backward(const Head& head, const Operands<T>& o, const Buffers<Word>& b) {
     for (std::int64_t j = head.first_block_seen(i); j < head.blocks_seen(i); ++j) {
       const Pair pair = head.pair(i, j);
       multiply_transposed(pair, head, b.keys + j * part, b.queries_t, b.p);
-      if constexpr (!scaled_queries<Word>) scale_scores(pair, head.scale, b.p);
-      if (head.slope != 0) add_slope(pair, head.slope, b.p);
-      if (o.bias) add_bias(pair, head, b.bias, b.p);
+      finish_scores<Word>(pair, head, o.bias ? b.bias : nullptr, b.p);
       multiply_transposed(pair, head, b.values + j * part, b.dy_t, b.ds);
-      differentiate(pair, b, o.bias != nullptr);
+      differentiate(pair, score_factor<Word>(head, o.bias != nullptr), b, o.bias != nullptr);
       if (o.bias) add_to_bias(pair, head, b.ds, b.dbias);
       add_to_keys(pair, head, b.p_rows, b.dy, b.dvalues + j * part_sums);
       add_to_keys(pair, head, b.ds_rows, b.queries, b.dkeys + j * part_sums);

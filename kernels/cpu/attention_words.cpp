@@ -20,6 +20,10 @@ void pack_stacks(std::int64_t rows, std::int64_t padded_rows, const Head& head, 
                  std::int64_t stride, BFloat16Pair* to) {
   for (std::int64_t i = 0; i < padded_rows; i += 2, to += head.padded_width) {
     const BFloat16 *low = from + i * stride, *high = low + stride;
+    for (std::int64_t d = 0; d < head.width; d += 2 * lanes) {
+      __builtin_prefetch(low + 16 * stride + d);
+      __builtin_prefetch(high + 16 * stride + d);
+    }
     const std::int64_t both = i + 1 < rows ? head.width : 0, one = i < rows ? head.width : 0;
     for (std::int64_t d = 0; d < both; ++d) to[d].bits = low[d].bits | std::uint32_t{high[d].bits} << 16;
     for (std::int64_t d = both; d < one; ++d) to[d].bits = low[d].bits;

@@ -58,13 +58,28 @@ void pack_stacks(std::int64_t rows, std::int64_t padded_rows, const Head&, const
 /// scores *= scale.
 void scale_scores(const Pair&, float scale, float* scores);
 
-/// eˣ as precise as probabilities need it that are kept in such words.
+/// What scores have still to be multiplied by when they are read.
 template <class Word>
-Vec probability(Vec x) {
+float score_factor(const Head& head, bool biased) {
+  return scaled_queries<Word> || head.slope != 0 || biased ? 1 : head.scale;
+}
+
+/// Products of keys and queries become scores, but for score_factor. `bias` as pack_bias makes it, or null.
+template <class Word>
+void finish_scores(const Pair& pair, const Head& head, const float* bias, float* scores) {
+  if (!scaled_queries<Word> && (head.slope != 0 || bias)) scale_scores(pair, head.scale, scores);
+  if (head.slope != 0) add_slope(pair, head.slope, scores);
+  if (bias) add_bias(pair, head, bias, scores);
+}
+
+/// e^(factor·score − shift), as precise as probabilities need it that are kept in such words. Of floats the factor
+/// is 1.
+template <class Word>
+Vec probability(Vec score, float factor, Vec shift) {
   if constexpr (std::is_same_v<Word, float>)
-    return exp(x);
+    return exp(score - shift);
   else
-    return exp_for_bf16(x);
+    return exp_for_bf16(score * factor - shift);
 }
 
 /// Two neighbouring rows of probabilities, key and key + 1, in stacks.
