@@ -14,6 +14,9 @@ class Cuda final : public Kernels {
   std::string_view name() const override { return "cuda"; }
 
   void matmul(const Matmul& o, Const a, Const b, Const bias, Mut c) override { products_.run(o, a, b, bias, c); }
+  void matmul(const Matmul& o, Fused fused, Const a, Const b, Const bias, Mut c, Mut other) override {
+    products_.run_fused(o, fused, a, b, bias, c, other);
+  }
   std::vector<Algorithm> candidates(const Matmul& o, const MatmulTypes& types) override {
     return products_.candidates(o, types);
   }

@@ -34,10 +34,19 @@ struct Part {
 };
 enum class Optimizer { adamw, adam, sgd, sgd_momentum, lion };
 
+/// What a product makes besides in the same pass, from its sums before they are rounded, with a second operand `other`.
+enum class Fused : std::uint8_t {
+  nothing,
+  gelu,           ///< other = what the product alone would be; the result is its GELU, in tanh form
+  gelu_backward,  ///< the result is the product times the slope of that GELU at `other`
+  bias_grad       ///< other[m] = Σ over k of the left operand's [m, k]
+};
+
 /// The types of a product; with `bias`, one is added.
 struct MatmulTypes {
   DType operands, result;
   bool bias = false;
+  Fused fused = Fused::nothing;
   auto operator<=>(const MatmulTypes&) const = default;
 };
 /// How cuBLASLt makes a product: a plain value that ranks can exchange and hash.
@@ -54,6 +63,7 @@ class Kernels : public Backend {
   using Backend::cross_entropy;
   using Backend::cross_entropy_backward;
   using Backend::dropout;
+  using Backend::matmul;
 
   /// Rows [micro_batch·rows, (micro_batch + 1)·rows) of the staged batch.
   virtual void load_batch(const Step*, std::int64_t rows, const std::int32_t* staged_tokens,
@@ -77,6 +87,10 @@ class Kernels : public Backend {
   virtual void advance(Step*) = 0;  ///< ++micro_batch
   /// Writes `value` to mapped host memory when all that was queued before is done.
   virtual void mark(std::uint64_t* host_mapped, std::uint64_t value) = 0;
+
+  /// A product and what is fused with it. All addresses are multiples of 16 bytes, `other` has the result's type, and n
+  /// is a multiple of 8 where it is a matrix. Nothing is accumulated.
+  virtual void matmul(const Matmul&, Fused, Const a, Const b, Const bias, Mut c, Mut other) = 0;
 
   /// Algorithms for this product that fit into the workspace, the likely fastest first.
   virtual std::vector<Algorithm> candidates(const Matmul&, const MatmulTypes&) = 0;

@@ -19,7 +19,20 @@ std::uint32_t alignment_of(std::initializer_list<const void*> pointers) {
   return std::uint32_t{1} << std::countr_zero(bits);
 }
 
-/// A product as cuBLASLt describes it.
+cublasLtEpilogue_t epilogue_of(const MatmulTypes& types) {
+  switch (types.fused) {
+    case Fused::gelu:
+      return types.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Fused::gelu_backward:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Fused::bias_grad:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    default:
+      return types.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
+/// A product as cuBLASLt describes it. Where its second operand is a matrix, that lies as the result does.
 struct Described {
   Described(const Matmul& o, const MatmulTypes& types)
       : left(o.transpose_b ? make_layout(types.operands, o.k, o.n) : make_layout(types.operands, o.n, o.k)),
@@ -27,9 +40,15 @@ struct Described {
         result(make_layout(types.result, o.n, o.m)) {
     set(product, CUBLASLT_MATMUL_DESC_TRANSA, o.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(product, CUBLASLT_MATMUL_DESC_TRANSB, o.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (!types.bias) return;
-    set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, blas_type(types.operands));
+    set(product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(types));
+    if (types.bias || types.fused == Fused::bias_grad)
+      set(product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, blas_type(types.bias ? types.operands : types.result));
+    if (types.fused == Fused::gelu || types.fused == Fused::gelu_backward)
+      set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, o.n);
+  }
+  void use(const void* bias, const void* auxiliary) {
+    if (bias) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (auxiliary) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, auxiliary);
   }
   ProductDescription product = make_description();
   Layout left, right, result;
@@ -68,7 +87,10 @@ void expect_types(const Const& a, const Const& b, const Const& bias, const Mut& 
 
 std::vector<Algorithm> Products::candidates(const Key& key, int most) {
   const auto& [o, types, alignment] = key;
-  const Described d(o, types);
+  Described d(o, types);
+  const auto* somewhere = reinterpret_cast<const void*>(std::uintptr_t{alignment});  // only its alignment is looked at
+  d.use(types.bias || types.fused == Fused::bias_grad ? somewhere : nullptr,
+        types.fused == Fused::gelu || types.fused == Fused::gelu_backward ? somewhere : nullptr);
   const Preference preference = preference_of(queue_.workspace_bytes, alignment);
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(most));
   int count = 0;
@@ -112,10 +134,24 @@ void Products::run(const Matmul& product, Const a, Const b, Const bias, Mut c) {
     bias = {};
     o.accumulate = true;
   }
-  const MatmulTypes types{a.dtype, c.dtype, bias.data != nullptr};
-  const Algorithm& algorithm = algorithm_of({o, types, alignment_of({a.data, b.data, bias.data, c.data})});
-  const Described d(o, types);
-  if (bias.data) set(d.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias.data);
+  multiply(o, {a.dtype, c.dtype, bias.data != nullptr}, a, b, bias.data, c, nullptr);
+}
+
+void Products::run_fused(const Matmul& o, Fused fused, const Const a, const Const b, const Const bias, const Mut c,
+                         const Mut other) {
+  expect_types(a, b, bias, c);
+  FORESHARD_EXPECT(!o.accumulate && other.dtype == c.dtype && (!bias.data || bias.dtype == c.dtype),
+                   "a fused product adds to nothing and is of one type");
+  const bool sums = fused == Fused::bias_grad;
+  multiply(o, {a.dtype, c.dtype, bias.data != nullptr, fused}, a, b, sums ? other.data : bias.data, c,
+           sums ? nullptr : other.data);
+}
+
+void Products::multiply(const Matmul& o, const MatmulTypes& types, const Const a, const Const b, const void* bias,
+                        const Mut c, const void* auxiliary) {
+  const Algorithm& algorithm = algorithm_of({o, types, alignment_of({a.data, b.data, bias, c.data, auxiliary})});
+  Described d(o, types);
+  d.use(bias, auxiliary);
   const auto choice = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm.choice);
   const float alpha = 1, beta = o.accumulate ? 1.0F : 0.0F;
   check(cublasLtMatmul(handle_.get(), d.product.get(), &alpha, b.data, d.left.get(), a.data, d.right.get(), &beta,

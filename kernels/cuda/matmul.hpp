@@ -14,6 +14,7 @@ class Products {
   explicit Products(const Queue& queue) : queue_(queue) {}
 
   void run(const Matmul&, Const a, Const b, Const bias, Mut c);
+  void run_fused(const Matmul&, Fused, Const a, Const b, Const bias, Mut c, Mut other);
   std::vector<Algorithm> candidates(const Matmul&, const MatmulTypes&);
   void set_algorithm(const Matmul&, const MatmulTypes&, const Algorithm&);
 
@@ -23,6 +24,7 @@ class Products {
 
   std::vector<Algorithm> candidates(const Key&, int most);
   const Algorithm& algorithm_of(const Key&);
+  void multiply(const Matmul&, const MatmulTypes&, Const a, Const b, const void* bias, Mut c, const void* auxiliary);
 
   Queue queue_;
   BlasHandle handle_ = make_handle();

@@ -27,10 +27,7 @@ std::byte* at(void* data, std::int64_t offset) { return static_cast<std::byte*>(
 
 }  // namespace
 
-kernels::Const Compute::in(const Op& op, std::size_t index) {
-  const Operand& operand = plan_.inputs(op)[index];
-  return {dispatch_.bytes(operand), operand.dtype};
-}
+kernels::Const Compute::in(const Op& op, std::size_t index) { return read(plan_.inputs(op)[index]); }
 
 kernels::Mut Compute::out(const Op& op, std::size_t index) {
   const Operand& operand = plan_.outputs(op)[index];
@@ -39,6 +36,8 @@ kernels::Mut Compute::out(const Op& op, std::size_t index) {
 
 /// What touches memory or the step on the host elsewhere does so on the device here; all else is kernels alone.
 void Compute::run(const Op& op) {
+  if (prepared_.is_done_before(op)) return;
+  if (const FusedPair* pair = prepared_.fused(op)) return fused_product(*pair);
   switch (op.kind) {
     case OpKind::load_batch:
       return load_batch(op);
@@ -58,6 +57,14 @@ void Compute::run(const Op& op) {
     default:
       return is_update(op.kind) ? update(op) : dispatch_.run(op, {}, 0);
   }
+}
+
+void Compute::fused_product(const FusedPair& pair) {
+  const auto inputs = plan_.inputs(*pair.op);
+  const auto written = [&](const Operand& operand) { return kernels::Mut{dispatch_.bytes(operand), operand.dtype}; };
+  const auto& [matmul, types] = pair.product;
+  kernels_.matmul(matmul, types.fused, read(inputs[0]), read(inputs[1]),
+                  types.bias ? read(inputs[2]) : kernels::Const{}, written(pair.result), written(pair.other));
 }
 
 void Compute::load_batch(const Op& op) {

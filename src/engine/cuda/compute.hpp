@@ -24,6 +24,8 @@ class Compute {
  private:
   kernels::Const in(const plan::Op& op, std::size_t index);
   kernels::Mut out(const plan::Op& op, std::size_t index);
+  kernels::Const read(const plan::Operand& operand) { return {dispatch_.bytes(operand), operand.dtype}; }
+  void fused_product(const FusedPair& pair);
   kernels::Rows rows(const plan::Op& op) const { return {.rows = op.sizes.rows, .cols = op.sizes.cols}; }
   void load_batch(const plan::Op& op);
   void dropout(const plan::Op& op);

@@ -76,7 +76,14 @@ Executor::~Executor() {
 Prepared& Executor::prepared(const plan::Plan& plan) {
   for (const auto& known : prepared_)
     if (&known->plan() == &plan) return *known;
-  return *prepared_.emplace_back(std::make_unique<Prepared>(plan, ranks_.rank()));
+  return *prepared_.emplace_back(std::make_unique<Prepared>(plan, ranks_.rank(), choices_));
+}
+
+/// What was prepared, graphs above all, holds the choices before.
+void Executor::use_kernels(const KernelChoices& choices, const plan::Plan& plan) {
+  use_algorithms(choices, plan, *compute().kernels);
+  choices_ = choices;
+  prepared_.clear();
 }
 
 void Executor::begin_step(const plan::Plan& plan, const exec::StepContext& context, trace::Recorder* recorder) {

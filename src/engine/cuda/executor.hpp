@@ -37,9 +37,7 @@ class Executor : public Engine {
   KernelChoices measure_kernels(const plan::Plan& plan) override {
     return measure_algorithms(plan, compute().stream, *compute().kernels);
   }
-  void use_kernels(const KernelChoices& choices, const plan::Plan& plan) override {
-    use_algorithms(choices, plan, *compute().kernels);
-  }
+  void use_kernels(const KernelChoices& choices, const plan::Plan& plan) override;
   const Arena& arena(plan::Space space) const override { return arenas_.of(space); }
   std::int64_t touched_bytes() const override { return device_memory_.size_bytes(); }
   comm::Counters counters() const override { return counters_; }
@@ -82,6 +80,7 @@ class Executor : public Engine {
   std::vector<Queue> queues_;                        // by lane
   std::vector<const Stream*> streams_;               // of the queues; compute first
   std::vector<std::unique_ptr<Prepared>> prepared_;  // by plan, in order of their first steps
+  KernelChoices choices_;
   comm::Counters counters_;
   bool failed_ = false;
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/cuda/product_algorithms.hpp"
 #include "kernels/cuda/check.hpp"
 
 namespace foreshard::engine::cuda {
@@ -11,11 +12,14 @@ using kernels::cuda::Part;
 using plan::Op;
 using plan::Wait;
 
-Prepared::Prepared(const plan::Plan& plan, int rank)
+Prepared::Prepared(const plan::Plan& plan, int rank, const KernelChoices& choices)
     : plan_(plan),
       segments_(plan.ops.size()),
       awaited_(plan.ops.size()),
       ends_visit_(plan.ops.size()),
+      done_before_(plan.ops.size()),
+      pairs_(fused_pairs(plan)),
+      fused_(plan.ops.size()),
       part_ranges_(plan.ops.size()),
       graphs_(plan.segments.size()) {
   for (std::size_t i = 0; i < plan.segments.size(); ++i)
@@ -23,6 +27,7 @@ Prepared::Prepared(const plan::Plan& plan, int rank)
   for (const Op& op : plan.ops) names_.push_back(plan::name_of(plan, op));
   find_awaited();
   find_visits();
+  choose_fused(choices);
   upload_parts(rank);
 }
 
@@ -57,6 +62,14 @@ void Prepared::find_visits() {
     }
     for (const Op* op : last)
       if (op) ends_visit_[index_of(*op)] = true;
+  }
+}
+
+void Prepared::choose_fused(const KernelChoices& choices) {
+  for (const FusedPair& pair : pairs_) {
+    if (!choices.contains(name_of(pair.product))) continue;
+    fused_[index_of(*pair.op)] = &pair;
+    done_before_[index_of(*pair.next)] = true;
   }
 }
 

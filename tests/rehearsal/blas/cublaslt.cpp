@@ -18,7 +18,7 @@ namespace {
 
 /// What an algorithm's bytes say: for which product it was found.
 struct Algorithm {
-  std::uint64_t mark, splits, alignment, m, n, k, types, unused;
+  std::uint64_t mark, splits, alignment, m, n, k, types, epilogue;
   static constexpr std::uint64_t valid = 0x4C54414C474F5249;
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
@@ -26,12 +26,12 @@ static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 std::uint64_t types_of(const Product& o) { return static_cast<std::uint64_t>(o.a.type) << 8 | o.d.type; }
 
 Algorithm algorithm_for(const Product& o, std::uint32_t alignment) {
-  return {Algorithm::valid, o.splits, alignment, o.m(), o.n(), o.k(), types_of(o), 0};
+  return {Algorithm::valid, o.splits, alignment, o.m(), o.n(), o.k(), types_of(o), o.description.epilogue};
 }
 
 bool is_for(const Algorithm& algorithm, const Product& o) {
   return algorithm.mark == Algorithm::valid && algorithm.m == o.m() && algorithm.n == o.n() && algorithm.k == o.k() &&
-         algorithm.types == types_of(o);
+         algorithm.types == types_of(o) && algorithm.epilogue == o.description.epilogue;
 }
 
 /// Reports what is wrong in words, since the library only says that something is.
@@ -49,8 +49,10 @@ struct Operand {
 std::vector<Operand> operands_of(const Product& o, const Pointers& at) {
   std::vector<Operand> operands = {
       {"a", at.a, bytes_of(o.a)}, {"b", at.b, bytes_of(o.b)}, {"c", at.c, bytes_of(o.c)}, {"d", at.d, bytes_of(o.d)}};
-  if (o.description.epilogue == CUBLASLT_EPILOGUE_BIAS)
-    operands.push_back({"bias", o.description.bias, o.m() * size_of(o.d.type)});
+  if (o.description.adds_bias() || o.description.sums_b())
+    operands.push_back({"bias", o.description.bias, o.bias_size() * size_of(o.d.type)});
+  if (o.description.has_auxiliary())
+    operands.push_back({"auxiliary", o.description.auxiliary, bytes_of(o.auxiliary())});
   if (o.workspace_bytes() != 0) operands.push_back({"workspace", at.workspace, o.workspace_bytes()});
   return operands;
 }
@@ -78,6 +80,7 @@ void carry_out(Product o, float alpha, float beta, Pointers at, const std::strin
     return fail_device(current_device(), cudaErrorIllegalAddress);
   }
   o.description.bias = Memory::real(o.description.bias);
+  o.description.auxiliary = Memory::real(o.description.auxiliary);
   multiply(
       o, alpha, beta,
       {Memory::real(at.a), Memory::real(at.b), Memory::real(at.c), Memory::real(at.d), Memory::real(at.workspace)});
@@ -156,8 +159,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (o.workspace_bytes() > workspace_bytes)
       return invalid(
           fmt::format("the algorithm needs a workspace of {} bytes and has {}", o.workspace_bytes(), workspace_bytes));
-    if (o.description.epilogue == CUBLASLT_EPILOGUE_BIAS && o.description.bias == nullptr)
-      return invalid("the epilogue adds a bias, but there is none");
+    if ((o.description.adds_bias() || o.description.sums_b()) && o.description.bias == nullptr)
+      return invalid("the epilogue adds or makes a bias, but there is none");
+    if (o.description.has_auxiliary() && o.description.auxiliary == nullptr)
+      return invalid("the epilogue has an auxiliary matrix, but there is none");
     const Pointers at = {a, b, c, d, workspace};
     if (const std::string problem = misaligned(o, at, chosen.alignment); !problem.empty()) return invalid(problem);
     return queue_product(o, *static_cast<const float*>(alpha), *static_cast<const float*>(beta), at, stream);

@@ -1,6 +1,7 @@
 #include "rehearsal/blas/product.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -9,6 +10,8 @@
 
 namespace rehearsal {
 namespace {
+
+constexpr double gelu_scale = 0.7978845608028654, gelu_cubic = 0.044715;
 
 float number(const void* data, std::size_t i, cudaDataType_t type) {
   switch (type) {
@@ -50,6 +53,39 @@ void add_column(const float* a, const float* b, std::uint64_t m, std::uint64_t b
     for (std::uint64_t i = 0; i < m; ++i) sum[i] += a[k * m + i] * b[k];
 }
 
+std::uint64_t place(const cublasLtMatrixLayoutOpaque_t& layout, std::uint64_t i, std::uint64_t j) {
+  return j * static_cast<std::uint64_t>(layout.leading_dimension) + i;
+}
+
+/// The GELU in its tanh form, and its slope.
+double gelu(double x) { return 0.5 * x * (1 + std::tanh(gelu_scale * (x + gelu_cubic * x * x * x))); }
+double gelu_slope(double x) {
+  const double t = std::tanh(gelu_scale * (x + gelu_cubic * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * gelu_scale * (1 + 3 * gelu_cubic * x * x);
+}
+
+/// What the epilogue makes of a sum; it may keep the sum in the auxiliary matrix.
+float finished(const Product& o, std::uint64_t i, std::uint64_t j, float value) {
+  const cublasLtMatmulDescOpaque_t& epilogue = o.description;
+  if (epilogue.adds_bias()) value += number(epilogue.bias, i, o.d.type);
+  const std::uint64_t at = place(o.auxiliary(), i, j);
+  if (epilogue.is_gelu()) {
+    store(const_cast<void*>(epilogue.auxiliary), at, o.d.type, value);
+    return static_cast<float>(gelu(value));
+  }
+  return epilogue.is_gelu_backward() ? static_cast<float>(value * gelu_slope(number(epilogue.auxiliary, at, o.d.type)))
+                                     : value;
+}
+
+/// Over k, of op(b) with columns side by side.
+void sum_columns(const Product& o, const std::vector<float>& b) {
+  for (std::uint64_t j = 0; j < o.n(); ++j) {
+    float sum = 0;
+    for (std::uint64_t k = 0; k < o.k(); ++k) sum += b[j * o.k() + k];
+    store(const_cast<void*>(o.description.bias), j, o.d.type, sum);
+  }
+}
+
 bool fits(const cublasLtMatrixLayoutOpaque_t& layout) {
   return layout.rows > 0 && layout.cols > 0 && layout.leading_dimension >= static_cast<std::int64_t>(layout.rows);
 }
@@ -74,7 +110,9 @@ cublasStatus_t Product::status() const {
                      (flip_a ? a.cols : a.rows) == d.rows && (flip_b ? b.rows : b.cols) == d.cols &&
                      (flip_b ? b.cols : b.rows) == k();
   if (!sizes) return CUBLAS_STATUS_INVALID_VALUE;
-  const bool bias = description.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (description.has_auxiliary() && (auxiliary().leading_dimension % 8 != 0 || !fits(auxiliary())))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const bool bias = description.adds_bias() || description.sums_b();
   const bool bias_type = description.bias_type == -1 || description.bias_type == d.type;
   const bool types = description.compute == CUBLAS_COMPUTE_32F && description.scale == CUDA_R_32F && a.type == b.type &&
                      c.type == d.type && has_types(a.type, d.type) && (!bias || bias_type);
@@ -96,11 +134,11 @@ void multiply(const Product& o, float alpha, float beta, const Pointers& at) {
     }
     for (std::uint64_t i = 0; i < m; ++i) {
       float value = alpha * sum[i];
-      if (beta != 0) value += beta * number(at.c, j * static_cast<std::uint64_t>(o.c.leading_dimension) + i, o.c.type);
-      if (o.description.epilogue == CUBLASLT_EPILOGUE_BIAS) value += number(o.description.bias, i, o.d.type);
-      store(at.d, j * static_cast<std::uint64_t>(o.d.leading_dimension) + i, o.d.type, value);
+      if (beta != 0) value += beta * number(at.c, place(o.c, i, j), o.c.type);
+      store(at.d, place(o.d, i, j), o.d.type, finished(o, i, j, value));
     }
   }
+  if (o.description.sums_b()) sum_columns(o, b);
 }
 
 }  // namespace rehearsal
