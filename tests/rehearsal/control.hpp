@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ void fail_call(const std::string& name, int nth, int error);
 
 /// Before each piece of work a stream sleeps for up to so long, chosen at random; 0 ends that.
 void delay_streams(std::uint64_t seed, int most_microseconds);
+
+/// Called by a stream before each of its kernels, with the kernel's name, and collectives, and may wait; empty: nothing
+/// is. Not to be changed while streams have work.
+void watch_work(std::function<void(int device, const std::string& work)> watch);
 
 /// The order of blocks, and of threads in a block, follows from this.
 void shuffle(std::uint64_t seed);

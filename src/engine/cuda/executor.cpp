@@ -97,19 +97,40 @@ void Executor::begin_step(const plan::Plan& plan, const exec::StepContext& conte
   now_->keep_graphs_of(step_.generation());
   if (recorder_) timer_.begin_step(compute().stream);
   pulse_.begin_step(context.step);
+  replaying_ = replays() && now_->is_captured();
+  if (replaying_) launch_graphs();
+}
+
+void Executor::launch_graphs() {
+  try {
+    for (const Graph& graph : now_->graphs()) graph.launch(compute().stream);
+  } catch (const std::exception& error) {
+    fail(error);
+  }
+}
+
+void Executor::begin_capture() {
+  for (std::size_t lane = 0; lane < queues_.size(); ++lane) before_graph_[lane] = queues_[lane].issued;
+  captured_ops_ = 0;
+  capture_.emplace(streams_);
+}
+
+void Executor::end_capture() {
+  const Graph& graph = now_->add_graph(capture_->end());
+  capture_.reset();
+  graph.launch(compute().stream);
 }
 
 exec::Ticket Executor::issue(const exec::Instance& instance, std::span<const exec::Ticket> waits) {
   const Op& op = *instance.op;
   Queue& queue = queue_of(op.lane);
   try {
-    if (now_->begins_segment(op)) replaying_ = begin_segment(op);
+    if (replays() && !replaying_ && !capture_) begin_capture();
     const exec::Ticket ticket{op.lane, ++queue.issued};
     count(op);
-    if (!replaying_) {
-      wait_for(queue, op.lane, waits);
-      enqueue(instance, queue);
-    }
+    if (replaying_) return ticket;
+    wait_for(queue, op.lane, waits);
+    enqueue(instance, queue);
     if (now_->ends_segment(op)) end_segment(op);
     return ticket;
   } catch (const std::exception& error) {
@@ -117,28 +138,16 @@ exec::Ticket Executor::issue(const exec::Instance& instance, std::span<const exe
   }
 }
 
-/// True if the whole segment has been launched.
-bool Executor::begin_segment(const Op& op) {
-  for (std::size_t lane = 0; lane < queues_.size(); ++lane) before_segment_[lane] = queues_[lane].issued;
-  if (!replays()) return false;
-  const std::optional<Graph>& graph = now_->graph_of(op);
-  graph ? graph->launch(compute().stream) : void(capture_.emplace(streams_));
-  return graph.has_value();
-}
-
 void Executor::end_segment(const Op& op) {
-  if (replaying_) return;
   compute().kernels->advance(step_.step());
-  if (!capture_) return;
-  const Graph& graph = now_->graph_of(op).emplace(capture_->end());
-  capture_.reset();
-  graph.launch(compute().stream);
+  captured_ops_ += now_->segment_of(op).op_count;
+  if (capture_ && captured_ops_ >= options_.graph_ops) end_capture();
 }
 
-/// A graph follows the segments before it as a whole.
+/// A graph follows those before it as a whole.
 void Executor::wait_for(Queue& queue, Lane lane, std::span<const exec::Ticket> waits) {
   for (const exec::Ticket& wait : waits) {
-    const bool is_before_graph = capture_ && wait.sequence <= before_segment_[static_cast<std::size_t>(wait.lane)];
+    const bool is_before_graph = capture_ && wait.sequence <= before_graph_[static_cast<std::size_t>(wait.lane)];
     if (wait.sequence > 0 && wait.lane != lane && !is_before_graph)
       queue.stream.wait(queue_of(wait.lane).event(wait.sequence));
   }
@@ -171,6 +180,8 @@ void Executor::count(const Op& op) {
 
 void Executor::finish() {
   try {
+    if (capture_) end_capture();
+    if (replays()) now_->set_captured();
     await_device();
     loss_fault_ = step_.loss_fault(compute().stream);
     if (recorder_) timer_.record(*plan_, number_, *recorder_);

@@ -20,8 +20,9 @@ namespace foreshard::engine::cuda {
 /// Carries out the plans of one rank on its CUDA device: a stream per lane, events for the waits, and no host
 /// synchronisation inside a step. All collectives are issued in the plan's order by the one thread that issues steps.
 ///
-/// A step that is traced is issued op by op, with events around each. Any other replays a captured graph of each
-/// segment; segments then follow one another as a whole, so what the plan lets overlap across a boundary does not.
+/// A step that is traced is issued op by op, with events around each. Any other is one launch of a graph, which its
+/// plan's first such step captures from all its segments: so they overlap as the plan permits. A very long step is
+/// several graphs, one behind the other, cut between micro-batches.
 class Executor : public Engine {
  public:
   Executor(const EngineSpec& spec, const CudaOptions& options);
@@ -56,7 +57,9 @@ class Executor : public Engine {
   void make_queues();
   Prepared& prepared(const plan::Plan& plan);
   bool replays() const { return options_.graphs && !recorder_; }
-  bool begin_segment(const plan::Op& op);
+  void launch_graphs();
+  void begin_capture();
+  void end_capture();
   void end_segment(const plan::Op& op);
   void wait_for(Queue& queue, plan::Lane lane, std::span<const exec::Ticket> waits);
   void enqueue(const exec::Instance& instance, Queue& queue);
@@ -90,8 +93,9 @@ class Executor : public Engine {
   std::int64_t number_ = 0;
   trace::Recorder* recorder_ = nullptr;
   std::optional<Capture> capture_;
-  bool replaying_ = false;                                        // the current segment is a graph that was launched
-  std::array<std::uint64_t, plan::lane_count> before_segment_{};  // ops issued
+  std::int64_t captured_ops_ = 0;
+  bool replaying_ = false;                                      // the whole step was launched
+  std::array<std::uint64_t, plan::lane_count> before_graph_{};  // ops issued
   LossFault loss_fault_;
 };
 

@@ -20,8 +20,7 @@ Prepared::Prepared(const plan::Plan& plan, int rank, const KernelChoices& choice
       done_before_(plan.ops.size()),
       pairs_(fused_pairs(plan)),
       fused_(plan.ops.size()),
-      part_ranges_(plan.ops.size()),
-      graphs_(plan.segments.size()) {
+      part_ranges_(plan.ops.size()) {
   for (std::size_t i = 0; i < plan.segments.size(); ++i)
     for (const Op& op : plan.ops_of(plan.segments[i])) segments_[index_of(op)] = i;
   for (const Op& op : plan.ops) names_.push_back(plan::name_of(plan, op));
@@ -33,7 +32,8 @@ Prepared::Prepared(const plan::Plan& plan, int rank, const KernelChoices& choice
 
 void Prepared::keep_graphs_of(std::int64_t generation) {
   if (std::exchange(generation_, generation) == generation) return;
-  for (std::optional<Graph>& graph : graphs_) graph.reset();
+  graphs_.clear();
+  captured_ = false;
 }
 
 bool Prepared::ends_segment(const Op& op) const {

@@ -1,7 +1,7 @@
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/cuda/fused_products.hpp"
@@ -21,7 +21,6 @@ class Prepared {
   const plan::Plan& plan() const { return plan_; }
 
   const plan::Segment& segment_of(const plan::Op& op) const { return plan_.segments[segments_[index_of(op)]]; }
-  bool begins_segment(const plan::Op& op) const { return index_of(op) == segment_of(op).first_op; }
   bool ends_segment(const plan::Op& op) const;
   /// An op of another lane may wait for it.
   bool awaited(const plan::Op& op) const { return awaited_[index_of(op)]; }
@@ -36,8 +35,11 @@ class Prepared {
   /// Of an update: its parameters' parts of this rank's shard, in device memory.
   std::span<const kernels::cuda::Part> parts(const plan::Op& op) const;
 
-  /// Of the op's segment, once it was captured.
-  std::optional<Graph>& graph_of(const plan::Op& op) { return graphs_[segments_[index_of(op)]]; }
+  /// Of a whole step, in order.
+  const std::vector<Graph>& graphs() const { return graphs_; }
+  const Graph& add_graph(Graph graph) { return graphs_.emplace_back(std::move(graph)); }
+  bool is_captured() const { return captured_; }
+  void set_captured() { captured_ = true; }
   /// Drops graphs that were captured with other addresses than those of this generation.
   void keep_graphs_of(std::int64_t generation);
 
@@ -59,7 +61,8 @@ class Prepared {
   };
   std::vector<Range> part_ranges_;  // by op
   DeviceMemory parts_;
-  std::vector<std::optional<Graph>> graphs_;  // by segment
+  std::vector<Graph> graphs_;
+  bool captured_ = false;  // all of them
   std::int64_t generation_ = 0;
 };
 

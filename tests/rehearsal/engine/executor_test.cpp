@@ -39,6 +39,13 @@ TEST_P(RehearsedEngine, ReplaysGraphsToTheSameBitsAsOps) {
   }
 }
 
+TEST_P(RehearsedEngine, ReplaysALongStepAsSeveralGraphs) {
+  const RunSetup setup = setup_of(full_shard(GetParam()), 3);
+  for (const std::int64_t ops : {1, 200})
+    expect_equal(run_rehearsed(setup, options(false)),
+                 run_rehearsed(setup, {.graphs = true, .graph_ops = ops, .workspace_bytes = 1 << 20}));
+}
+
 TEST_P(RehearsedEngine, DoesNotDependOnWhatStreamsTake) {
   const RunSetup setup = setup_of(full_shard(GetParam()), 2);
   const Outcome expected = run_rehearsed(setup, options(false));

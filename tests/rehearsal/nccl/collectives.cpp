@@ -20,6 +20,7 @@ std::string problem_with(const Collective& o, const ncclComm& comm, const void* 
 
 /// A rank that met an error of the network never comes: the others wait for it until they are aborted.
 void run(Clique& clique, int rank, const Collective& part, Fate& fate) {
+  watched([&] { return part.text(); });
   if (const int error = injected("collective"); error != 0) fate.error = static_cast<ncclResult_t>(error);
   if (!fate.aborted && fate.error == ncclSuccess) clique.meet(rank, part, fate);
 }

@@ -82,7 +82,17 @@ std::string replace_addresses(std::span<const Argument> arguments, int device) {
   return problems;
 }
 
+/// Finding a name takes reading the library's symbols.
+std::string known_name_of(const void* kernel) {
+  static auto* names = new std::map<const void*, std::string>;
+  static auto* mutex = new std::mutex;
+  const std::lock_guard lock(*mutex);
+  const auto found = names->find(kernel);
+  return found != names->end() ? found->second : names->emplace(kernel, name_of(kernel)).first->second;
+}
+
 void carry_out(const Kernel& kernel, const std::string& problems, int device) {
+  watched([&] { return known_name_of(kernel.address); });
   if (const int error = injected("kernel"); error != 0) return fail_device(device, static_cast<cudaError_t>(error));
   if (!problems.empty()) {
     report("kernel " + name_of(kernel.address) + problems);

@@ -29,6 +29,7 @@ struct State {
   std::atomic<std::uint64_t> seed = 1, delay_seed = 0;
   std::atomic<int> most_microseconds = 0;
   std::atomic<bool> has_faults = false;
+  std::function<void(int, const std::string&)> watch;
   std::atomic<cudaError_t> errors[most_devices] = {};
 };
 
@@ -48,6 +49,7 @@ void reset(int devices, std::size_t bytes) {
   all.devices = devices;
   all.faults.clear();
   all.has_faults = false;
+  all.watch = {};
   all.reports.clear();
   all.most_microseconds = 0;
   all.seed = 1;
@@ -65,6 +67,10 @@ void fail_call(const std::string& name, int nth, int error) {
 void delay_streams(std::uint64_t seed, int most_microseconds) {
   state().delay_seed = seed;
   state().most_microseconds = most_microseconds;
+}
+void watch_work(std::function<void(int, const std::string&)> watch) { state().watch = std::move(watch); }
+void watched(const std::function<std::string()>& work) {
+  if (state().watch) state().watch(current_device(), work());
 }
 void shuffle(std::uint64_t seed) { state().seed = seed; }
 std::vector<std::string> reports() {

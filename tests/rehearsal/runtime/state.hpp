@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "cuda_runtime_api.h"
@@ -20,6 +21,8 @@ void report(const std::string&);
 
 /// The error that `fail_call` asked for at this call, or 0.
 int injected(const char* name);
+/// Calls what `watch_work` asked for; `work` says what it is.
+void watched(const std::function<std::string()>& work);
 void sleep_at_random(std::uint64_t stream);
 std::uint64_t next_seed();
 
