@@ -174,7 +174,7 @@ plan::Settings read_settings(const Config& config) {
   plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
   const auto step = config.get<std::int64_t>("step");
   settings.schedule.left_out = settings.partial.kinds()[step > 0 ? settings.partial.kind_of(step) : 0];
-  return settings;
+  return read_cluster(config) ? settings.on_cuda() : settings;
 }
 
 plan::Plan plan_of(const plan::Settings& settings) {

@@ -64,9 +64,10 @@ int run(int argc, char** argv) {
   config.parse(argc, argv);
   if (answered(config)) return 0;
   const Announced announced = announced_world_size();
-  const plan::Settings plan_settings = plan::read_settings(config, announced.ranks);
+  plan::Settings plan_settings = plan::read_settings(config, announced.ranks);
   for (const std::string& note : plan_settings.model_source.notes) log_info("note         {}", note);
   const train::TrainSettings train_settings = train::read_train_settings(config);
+  if (train_settings.on_cuda) plan_settings = plan_settings.on_cuda();
   train::expect_kernels_exist(plan_settings);
   train::expect_groups_match(train_settings, plan_settings);
 

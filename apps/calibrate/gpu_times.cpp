@@ -64,8 +64,8 @@ void measure_kernels(sim::Machine& machine, const Cuda& cuda, const GpuTrial& tr
   Samples::LoneCollectives collectives;
   for (std::size_t i = 0; i < trial.workouts.size(); ++i) {
     say(fmt::format("kernels, workout {} of {}", i + 1, trial.workouts.size()));
-    if (!fits(trial.workouts[i], *machine.gpu)) continue;
-    measure_workout(machine, collectives, trial.workouts[i], cuda, trial.steps, source);
+    const plan::Settings workout = trial.workouts[i].on_cuda();
+    if (fits(workout, *machine.gpu)) measure_workout(machine, collectives, workout, cuda, trial.steps, source);
   }
   leave_out_below(machine.kernels, trial.floors * machine.gpu->launch_s.value);
   for (sim::CollectiveTable& table : tables_of(collectives, source)) machine.collectives.push_back(std::move(table));

@@ -72,7 +72,7 @@ plan::Settings settings_of(const Config& config) {
                      "sequences of a step on all GPUs");
   plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
   settings.schedule.left_out = settings.partial.kinds().front();
-  return settings;
+  return config.get<std::string>("runtime.profile") == "foreshard-cuda" ? settings.on_cuda() : settings;
 }
 
 int threads_of(const Config& config) {

@@ -8,9 +8,8 @@
 namespace foreshard::engine {
 
 struct CudaOptions {
-  bool graphs = true;                                     ///< steps that are not traced replay a captured graph
-  std::int64_t graph_ops = std::int64_t{1} << 16;         ///< a graph of that many ops ends with its micro-batch
-  std::int64_t workspace_bytes = std::int64_t{64} << 20;  ///< of matrix products and partial sums
+  bool graphs = true;                              ///< steps that are not traced replay a captured graph
+  std::int64_t graph_ops = std::int64_t{1} << 16;  ///< a graph of that many ops ends with its micro-batch
   std::chrono::duration<double> connect_deadline = std::chrono::minutes(2);  ///< for all ranks to join NCCL
   Pulse* pulse = nullptr;  ///< where others see what this rank does; outlives the engine; null: nowhere
 };

@@ -9,6 +9,7 @@
 #include "engine/loss_fault.hpp"
 #include "exec/executor.hpp"
 #include "exec/step_context.hpp"
+#include "plan/query.hpp"
 #include "trace/recorder.hpp"
 
 namespace foreshard::engine {
@@ -44,6 +45,7 @@ struct EngineSpec {
   const plan::Mesh& mesh;
   comm::Communicator& communicator;
   std::int64_t device_bytes = 0, host_bytes = 0;  ///< of the arenas
+  plan::ArenaRange workspace = {};                ///< of the device's arena, as all plans have it
 };
 
 /// Collective: makes the groups of the mesh. The communicator outlives the engine.

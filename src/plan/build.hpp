@@ -58,6 +58,7 @@ struct ScheduleOptions {
   Offload offload;
   Precision precision;
   std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
+  std::int64_t workspace_bytes = 0;          ///< of the device's arena, for kernels of the compute lane
   OpKind update = OpKind::adamw;             ///< the optimizer, by the kind of its ops
   float norm_power = 2;                      ///< which norm of the gradient: 1, 2, 3 or infinity
 };

@@ -68,6 +68,7 @@ Builder::Builder(const model::Graph& graph, std::vector<FlatParameter> units, co
 void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options) {
   const Offload& offload = options.offload;
   const int moments = model::moment_count(options.update);
+  plan.workspace = persistent(options.workspace_bytes, MemoryClass::workspace);  // first, so that it is aligned best
   for (std::uint32_t u = 0; u < unit_count(); ++u) {
     FlatParameter& flat = plan.units[u];
     const std::int64_t bytes = flat.shard_elements * size_bytes(plan.dtype);

@@ -37,6 +37,7 @@ enum class MemoryClass : std::uint8_t {
   unsharded_gradients,
   activations,
   batch,
+  workspace,  ///< of kernels, while they run
   count_
 };
 std::string_view name_of(MemoryClass kind);

@@ -18,7 +18,7 @@ std::string_view name_of(Space space) { return space == Space::device ? "device"
 
 std::string_view name_of(MemoryClass kind) {
   constexpr std::string_view names[] = {"parameters",          "gradients",   "optimizer", "gathered",
-                                        "unsharded_gradients", "activations", "batch"};
+                                        "unsharded_gradients", "activations", "batch",     "workspace"};
   return names[static_cast<int>(kind)];
 }
 

@@ -90,6 +90,7 @@ struct Plan {
   std::int64_t arena_bytes = 0;       ///< of the device
   std::int64_t host_arena_bytes = 0;  ///< 0: nothing is offloaded
   float norm_power = 2;               ///< which norm of the gradient: 1, 2, 3 or infinity
+  BufferId workspace;                 ///< of the compute lane's kernels; none if they need none
   BufferId norm, loss;  ///< norm_words() of all shards; results f64 {loss sum, valid tokens} over all ranks
 
   /// i64 words from which the norm of the gradient follows: an exact sum of powers, or the largest magnitude of each

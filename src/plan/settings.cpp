@@ -56,6 +56,10 @@ void add_plan_keys(Config& config) {
   config.add("train.local_batch_size", 1, "sequences of one micro-batch on one rank", {.unit = "sequences", .min = 1});
   config.add("train.global_batch_size", 0, "sequences of one step on all ranks; 0 = one micro-batch each",
              {.unit = "sequences", .min = 0});
+  config.add("engine.workspace_mib", 64,
+             "on CUDA devices, part of the arena for matrix products and partial sums; cuBLASLt's fastest products on "
+             "H100 and later take 32",
+             {.unit = "MiB", .min = 1, .max = 1 << 12});
 
   add_parallel_keys(config);
   add_recompute_keys(config);
@@ -76,6 +80,7 @@ Settings read_settings(const Config& config, int world_size) {
   Parallel parallel = read_parallel(config, world_size, problems);
   settings.mesh = parallel.mesh;
   settings.schedule = std::move(parallel.schedule);
+  settings.cuda_workspace_bytes = config.get<std::int64_t>("engine.workspace_mib") << 20;
   settings.schedule.precision = read_precision(config, problems);
   settings.schedule.offload = read_offload(config);
   settings.schedule.recompute = read_recompute(config, problems);

@@ -16,6 +16,14 @@ struct Settings {
   Mesh mesh;
   ScheduleOptions schedule;  ///< micro_batches included
   PartialSteps partial;      ///< each kind of step has a plan of its own
+  std::int64_t cuda_workspace_bytes = std::int64_t{64} << 20;
+
+  /// The same for ranks that are CUDA devices, whose kernels need a workspace.
+  Settings on_cuda() const {
+    Settings settings = *this;
+    settings.schedule.workspace_bytes = cuda_workspace_bytes;
+    return settings;
+  }
 
   /// The schedule of steps of a kind.
   ScheduleOptions schedule_of(const LeftOut& what) const {
@@ -30,7 +38,7 @@ struct Settings {
 };
 
 /// Declares the keys that decide a plan: model.*, parallel.*, train.seq_len, train.local_batch_size,
-/// train.global_batch_size, train.norm_type, optimizer.name, optimizer.momentum.
+/// train.global_batch_size, train.norm_type, optimizer.name, optimizer.momentum, engine.workspace_mib.
 void add_plan_keys(Config& config);
 
 /// The settings for a run on `world_size` ranks: the preset, then whatever keys override. Throws one InputError(usage)

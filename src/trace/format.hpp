@@ -7,7 +7,7 @@ namespace foreshard::trace {
 /// Root attributes by which a reader knows a trace. A newer minor version adds names only; a newer major one may not be
 /// read.
 constexpr const char* format_name = "foreshard-trace";
-constexpr const char* format_version = "1.0";
+constexpr const char* format_version = "1.1";
 constexpr int format_major = 1;
 
 /// Present once the writer has closed the file.

@@ -11,6 +11,15 @@
 #include "train/initial_values.hpp"
 
 namespace foreshard::train {
+namespace {
+
+plan::ArenaRange workspace_of(const plan::Plan& plan) {
+  if (!plan.workspace.valid()) return {};
+  const plan::Buffer& buffer = plan.buffers[plan.workspace.value];
+  return {buffer.offset_bytes, buffer.size_bytes};
+}
+
+}  // namespace
 
 TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uint64_t seed,
                            comm::Communicator& communicator, const OptimizerSettings& optimizer,
@@ -25,7 +34,8 @@ TrainingRank::TrainingRank(const plan::Settings& settings, DType dtype, std::uin
       engine_(make_engine({.mesh = settings.mesh,
                            .communicator = communicator,
                            .device_bytes = arena_bytes(plan::Space::device),
-                           .host_bytes = arena_bytes(plan::Space::host)})),
+                           .host_bytes = arena_bytes(plan::Space::host),
+                           .workspace = workspace_of(plans_.whole())})),
       skipped_steps_(plans_.all().size()),
       scaler_(optimizer.loss_scale) {
   for (const plan::Plan& plan : plans_.all()) expect_same_plan(communicator, plan);

@@ -13,6 +13,7 @@ namespace foreshard::parity {
 /// A run of one rank on the CUDA device of this machine, in f32 or mixed.
 inline RunSetup on_device(RunSetup setup, const engine::CudaOptions& options = {}) {
   setup.dtype = DType::f32;
+  setup.settings = setup.settings.on_cuda();
   setup.engine = [options] { return engine::on_cuda(options); };
   return setup;
 }
@@ -21,7 +22,7 @@ inline RunSetup on_device(RunSetup setup, const engine::CudaOptions& options = {
 inline std::string missing_for_cuda() {
   try {
     const auto ranks = comm::make_local(1);
-    engine::on_cuda({.workspace_bytes = 1 << 20})({.mesh = {}, .communicator = *ranks[0], .device_bytes = 4096});
+    engine::on_cuda({})({.mesh = {}, .communicator = *ranks[0], .device_bytes = 4096});
     return "";
   } catch (const InputError& missing) {
     return missing.what();

@@ -39,24 +39,24 @@ Executor::Executor(const EngineSpec& spec, const CudaOptions& options)
       pulse_(options_.pulse ? *options_.pulse : unseen_pulse_),
       device_(choose_device(ranks_)),
       device_memory_(spec.device_bytes),
-      workspace_(options_.workspace_bytes),
       host_memory_(spec.host_bytes),
       arenas_{Arena(device_memory_.bytes()), Arena(host_memory_.bytes())},
       collectives_(spec.mesh, ranks_,
                    std::chrono::steady_clock::now() +
                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(options_.connect_deadline)) {
-  make_queues();
+  make_queues(spec.workspace);
   if (ranks_.rank() == 0) log_info("collectives  {}", comm::nccl::version());
 }
 
 /// Communication goes first where both could, so that others are not kept waiting.
-void Executor::make_queues() {
+void Executor::make_queues(const plan::ArenaRange& workspace) {
+  std::byte* scratch = arenas_.device.at(workspace.offset_bytes, workspace.size_bytes);
   for (int lane = 0; lane < plan::lane_count; ++lane) {
     const bool computes = static_cast<Lane>(lane) == Lane::compute;
     Queue queue{Stream(computes ? Stream::Priority::normal : Stream::Priority::high), nullptr, 0, {}};
     queue.kernels = kernels::cuda::make({.stream = queue.stream.get(),
-                                         .workspace = computes ? workspace_.data() : nullptr,
-                                         .workspace_bytes = computes ? workspace_.size_bytes() : 0});
+                                         .workspace = computes ? scratch : nullptr,
+                                         .workspace_bytes = computes ? workspace.size_bytes : 0});
     queues_.push_back(std::move(queue));
   }
   streams_.push_back(&compute().stream);

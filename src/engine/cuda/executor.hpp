@@ -54,7 +54,7 @@ class Executor : public Engine {
   };
   Queue& queue_of(plan::Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
   Queue& compute() { return queue_of(plan::Lane::compute); }
-  void make_queues();
+  void make_queues(const plan::ArenaRange& workspace);
   Prepared& prepared(const plan::Plan& plan);
   bool replays() const { return options_.graphs && !recorder_; }
   void launch_graphs();
@@ -73,7 +73,7 @@ class Executor : public Engine {
   Pulse unseen_pulse_;
   Pulse& pulse_;
   Device device_;
-  DeviceMemory device_memory_, workspace_;
+  DeviceMemory device_memory_;
   PinnedMemory host_memory_;
   Arenas arenas_;
   Collectives collectives_;

@@ -34,7 +34,7 @@ plan::Settings settings_of(const Job& job) {
   std::vector<char*> argv{const_cast<char*>("gpu_bench")};
   for (std::string& key : keys) argv.push_back(key.data());
   config.parse(static_cast<int>(argv.size()), argv.data());
-  return plan::read_settings(config, 1);
+  return plan::read_settings(config, 1).on_cuda();
 }
 
 /// The same tokens as peer.py.

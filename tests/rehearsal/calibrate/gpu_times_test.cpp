@@ -27,7 +27,7 @@ using testing::HasSubstr;
 Cuda rehearsed() {
   return {[](comm::Communicator& ranks) { return std::make_unique<engine::cuda::Meter>(ranks); },
           [](const engine::EngineSpec& spec) {
-            return std::make_unique<engine::cuda::Executor>(spec, engine::CudaOptions{.workspace_bytes = 1 << 20});
+            return std::make_unique<engine::cuda::Executor>(spec, engine::CudaOptions{});
           }};
 }
 
@@ -38,6 +38,7 @@ plan::Settings workout(std::int64_t width, DType parameters, int ranks = 1) {
   settings.batch = {.batch = 2, .seq = 8};
   settings.mesh = {1, 1, ranks};
   settings.schedule.micro_batches = 2;
+  settings.cuda_workspace_bytes = 1 << 20;
   settings.schedule.precision.parameters = parameters;
   return settings;
 }

@@ -22,7 +22,7 @@ RunSetup setup_of(const plan::Mesh& mesh, int micro_batches = 1) {
   return setup;
 }
 
-engine::CudaOptions options(bool graphs) { return {.graphs = graphs, .workspace_bytes = 1 << 20}; }
+engine::CudaOptions options(bool graphs) { return {.graphs = graphs}; }
 
 void expect_equal(const Outcome& a, const Outcome& b) {
   EXPECT_EQ(a.losses, b.losses);
@@ -42,8 +42,7 @@ TEST_P(RehearsedEngine, ReplaysGraphsToTheSameBitsAsOps) {
 TEST_P(RehearsedEngine, ReplaysALongStepAsSeveralGraphs) {
   const RunSetup setup = setup_of(full_shard(GetParam()), 3);
   for (const std::int64_t ops : {1, 200})
-    expect_equal(run_rehearsed(setup, options(false)),
-                 run_rehearsed(setup, {.graphs = true, .graph_ops = ops, .workspace_bytes = 1 << 20}));
+    expect_equal(run_rehearsed(setup, options(false)), run_rehearsed(setup, {.graphs = true, .graph_ops = ops}));
 }
 
 TEST_P(RehearsedEngine, DoesNotDependOnWhatStreamsTake) {
@@ -73,6 +72,23 @@ TEST_P(RehearsedEngine, MovesWhatProcessorRanksMove) {
   EXPECT_EQ(seen.all_gather.received_bytes, expected.all_gather.received_bytes);
   EXPECT_EQ(seen.reduce_scatter.received_bytes, expected.reduce_scatter.received_bytes);
   EXPECT_EQ(seen.all_reduce.payload_bytes, expected.all_reduce.payload_bytes);
+}
+
+TEST_P(RehearsedEngine, TakesTheArenaThatThePlanSays) {
+  RunSetup setup = setup_of(full_shard(GetParam()), 2);
+  std::int64_t planned = 0, besides = 0;
+  setup.after_step = [&](const StepEnd& end) {
+    if (end.communicator.rank() != 0) return;
+    std::size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    planned = std::max(end.rank.plan().arena_bytes, end.rank.evaluation_plan().arena_bytes);
+    EXPECT_EQ(end.rank.engine().arena(plan::Space::device).size_bytes(), planned);
+    EXPECT_EQ(end.rank.plan().buffers[end.rank.plan().workspace.value].size_bytes, 1 << 20);
+    besides = static_cast<std::int64_t>(total - free) - planned;
+  };
+  run_rehearsed(setup);
+  EXPECT_GT(planned, 1 << 20);
+  EXPECT_LT(besides, 1 << 13) << "the step's context and parts of shards are all";
 }
 
 TEST_P(RehearsedEngine, LeavesNothingBehind) {

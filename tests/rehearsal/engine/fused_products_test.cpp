@@ -44,7 +44,7 @@ Outcome run_with(RunSetup setup, bool fused, bool graphs = true) {
   setup.before_step = [fused](train::TrainingRank& rank, int, std::int64_t step) {
     if (step == 1) rank.engine().use_kernels(first_algorithms(rank.plan(), fused), rank.plan());
   };
-  return run_rehearsed(setup, {.graphs = graphs, .workspace_bytes = 1 << 20});
+  return run_rehearsed(setup, {.graphs = graphs});
 }
 
 std::map<Fused, int> counts(const plan::Plan& plan) {

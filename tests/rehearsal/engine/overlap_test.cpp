@@ -73,7 +73,7 @@ int missed_overlaps(std::int64_t graph_ops, std::chrono::milliseconds patience) 
     if (step == 1) held.emplace(gathers_before_end_of_first(rank.plan()), patience);
     held->begin_step();
   };
-  run_rehearsed(setup, {.graphs = true, .graph_ops = graph_ops, .workspace_bytes = 1 << 20});
+  run_rehearsed(setup, {.graphs = true, .graph_ops = graph_ops});
   rehearsal::watch_work({});
   return held->missed();
 }

@@ -120,6 +120,22 @@ TEST(Placement, TheOracleFindsAnOverlap) {
   EXPECT_THAT(TimingOracle(plan).overlaps(), testing::Not(testing::IsEmpty()));
 }
 
+TEST(Placement, PutsTheWorkspaceAtTheBottomAndMovesTheRestUp) {
+  ScheduleOptions options = free_options();
+  const Plan without = tiny_plan(options);
+  options.workspace_bytes = 1 << 20;
+  const Plan with = tiny_plan(options), evaluation = build_evaluation_plan(tiny_graph(), {1, 1, 8}, options);
+  EXPECT_FALSE(without.workspace.valid());
+  EXPECT_EQ(with.arena_bytes, without.arena_bytes + (1 << 20));
+  for (const Plan* plan : {&with, &evaluation}) {
+    const Buffer& workspace = plan->buffers.at(plan->workspace.value);
+    EXPECT_EQ(workspace.offset_bytes, 0);
+    EXPECT_EQ(workspace.size_bytes, 1 << 20);
+    EXPECT_TRUE(workspace.persistent && workspace.memory == MemoryClass::workspace);
+  }
+  EXPECT_NE(hash_of(with), hash_of(without));
+}
+
 TEST(Placement, OfGpt2IsWithinThreePercentOfTheLowerBound) {
   for (const auto* preset : {"gpt2", "gpt2-medium", "gpt2-xl"})
     for (const int world : {1, 2, 8, 512})

@@ -55,7 +55,7 @@ plan::Settings settings_from(const nlohmann::json& keys) {
   std::vector<const char*> argv;
   for (const std::string& flag : flags) argv.push_back(flag.c_str());
   config.parse(static_cast<int>(argv.size()), argv.data());
-  return plan::read_settings(config, config.get<int>("parallel.world_size"));
+  return plan::read_settings(config, config.get<int>("parallel.world_size")).on_cuda();
 }
 
 /// The keys of the best plan, given to `foreshard-plan`, predict what the search found.

@@ -16,7 +16,7 @@ constexpr const char* script = R"(
 import sys, h5py
 f = h5py.File(sys.argv[1], "r")
 text = lambda v: v.decode() if isinstance(v, bytes) else v
-assert text(f.attrs["format"]) == "foreshard-trace" and text(f.attrs["format_version"]) == "1.0"
+assert text(f.attrs["format"]) == "foreshard-trace" and text(f.attrs["format_version"]) == "1.1"
 assert text(f.attrs["kind"]) == "measured" and f.attrs["world_size"] == 2
 e = f["events"]
 assert e["start_ns"][:].tolist()[:5] == [1000, 1100, 1200, 1300, 1400]
