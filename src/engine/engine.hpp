@@ -34,6 +34,8 @@ class Engine : public exec::Executor {
   virtual KernelChoices measure_kernels(const plan::Plan& plan) = 0;
   /// Makes steps of the plan run what was chosen.
   virtual void use_kernels(const KernelChoices& choices, const plan::Plan& plan) = 0;
+  /// False where they were made for another device, library or workspace than this rank's.
+  virtual bool can_use(const KernelChoices&) const { return true; }
 
   virtual const Arena& arena(plan::Space space) const = 0;
   virtual std::int64_t touched_bytes() const = 0;  ///< of the device arena, what holds memory

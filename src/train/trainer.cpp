@@ -73,10 +73,14 @@ void Trainer::test_machine() {
   });
 }
 
-/// A resumed run goes on with the kernels it began with.
+/// A resumed run goes on with the kernels it began with, if it can.
 void Trainer::set_kernel_choices() {
   const auto& resumed = checkpoints_->resumed();
-  kernel_choices_ = resumed ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), rank_->engine());
+  const bool goes_on = resumed && usable_on_all(communicator_, resumed->manifest.choices, rank_->engine());
+  if (resumed && !goes_on && leads())
+    log_warn(
+        "the checkpoint's kernels are of another device or library: they are chosen anew, and may round differently");
+  kernel_choices_ = goes_on ? resumed->manifest.choices : choose_kernels(communicator_, rank_->plan(), rank_->engine());
   rank_->engine().use_kernels(kernel_choices_, rank_->plan());
   checkpoints_->set_choices(kernel_choices_);
 }

@@ -1,5 +1,6 @@
 #include "engine/cuda/executor.hpp"
 
+#include <cublasLt.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -9,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/units.hpp"
 #include "kernels/cuda/check.hpp"
 
 namespace foreshard::engine::cuda {
@@ -29,6 +31,7 @@ class ProfilerRange {
 };
 
 constexpr auto poll_interval = std::chrono::microseconds(20);
+constexpr const char* chooser_name = "device";  // among choices
 constexpr auto abort_patience = std::chrono::seconds(5);
 
 }  // namespace
@@ -38,6 +41,7 @@ Executor::Executor(const EngineSpec& spec, const CudaOptions& options)
       options_(options),
       pulse_(options_.pulse ? *options_.pulse : unseen_pulse_),
       device_(choose_device(ranks_)),
+      workspace_bytes_(spec.workspace.size_bytes),
       device_memory_(spec.device_bytes),
       host_memory_(spec.host_bytes),
       arenas_{Arena(device_memory_.bytes()), Arena(host_memory_.bytes())},
@@ -77,6 +81,23 @@ Prepared& Executor::prepared(const plan::Plan& plan) {
   for (const auto& known : prepared_)
     if (&known->plan() == &plan) return *known;
   return *prepared_.emplace_back(std::make_unique<Prepared>(plan, ranks_.rank(), choices_));
+}
+
+/// What choices are made for.
+std::string Executor::chooser() const {
+  return fmt::format("{} with {} of workspace, cuBLASLt {}", device_.name, bytes_text(workspace_bytes_),
+                     cublasLtGetVersion());
+}
+
+KernelChoices Executor::measure_kernels(const plan::Plan& plan) {
+  KernelChoices choices = measure_algorithms(plan, compute().stream, *compute().kernels);
+  choices.emplace(chooser_name, chooser());
+  return choices;
+}
+
+bool Executor::can_use(const KernelChoices& choices) const {
+  const auto made_for = choices.find(chooser_name);
+  return made_for == choices.end() ? choices.empty() : made_for->second == chooser();
 }
 
 /// What was prepared, graphs above all, holds the choices before.

@@ -35,10 +35,9 @@ class Executor : public Engine {
 
   void read(const plan::Buffer& buffer, const Read& f) override;
   void change(const plan::Buffer& buffer, const Change& f) override;
-  KernelChoices measure_kernels(const plan::Plan& plan) override {
-    return measure_algorithms(plan, compute().stream, *compute().kernels);
-  }
+  KernelChoices measure_kernels(const plan::Plan& plan) override;
   void use_kernels(const KernelChoices& choices, const plan::Plan& plan) override;
+  bool can_use(const KernelChoices& choices) const override;
   const Arena& arena(plan::Space space) const override { return arenas_.of(space); }
   std::int64_t touched_bytes() const override { return device_memory_.size_bytes(); }
   comm::Counters counters() const override { return counters_; }
@@ -55,6 +54,7 @@ class Executor : public Engine {
   Queue& queue_of(plan::Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
   Queue& compute() { return queue_of(plan::Lane::compute); }
   void make_queues(const plan::ArenaRange& workspace);
+  std::string chooser() const;
   Prepared& prepared(const plan::Plan& plan);
   bool replays() const { return options_.graphs && !recorder_; }
   void launch_graphs();
@@ -73,6 +73,7 @@ class Executor : public Engine {
   Pulse unseen_pulse_;
   Pulse& pulse_;
   Device device_;
+  std::int64_t workspace_bytes_;
   DeviceMemory device_memory_;
   PinnedMemory host_memory_;
   Arenas arenas_;

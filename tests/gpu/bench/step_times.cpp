@@ -56,9 +56,12 @@ class Run {
         before_bytes_(used_bytes()),
         rank_(settings, DType::f32, 1, *ranks_[0], {},
               [&](const engine::EngineSpec& spec) { return made(spec, graphs); }) {
-    const auto choices = train::choose_kernels(*ranks_[0], rank_.plan(), rank_.engine());
-    rank_.engine().use_kernels(choices, rank_.plan());
+    choices_ = train::choose_kernels(*ranks_[0], rank_.plan(), rank_.engine());
+    rank_.engine().use_kernels(choices_, rank_.plan());
   }
+
+  /// Algorithms, and which products are fused with the op behind them.
+  const engine::KernelChoices& choices() const { return choices_; }
 
   /// {"step_s", "host_s"}: medians; a step's time goes to the begin of the next.
   nlohmann::json time(int steps) {
@@ -116,6 +119,7 @@ class Run {
   double first_loss_ = 0;
   train::StepResult last_;
   train::TrainingRank rank_;
+  engine::KernelChoices choices_;
 };
 
 }  // namespace
@@ -136,6 +140,7 @@ nlohmann::json step_times(const Job& job, const std::string& trace_path) {
                       static_cast<double>(settings.step_tokens());
     result.update(run.memory());
     result.update(run.losses());
+    result["kernel_choices"] = run.choices();
     run.trace(trace_path, job.preset, result["step_s"]);
   }
   if (job.also_by_op) result["by_op"] = Run(settings, false).time(job.steps);

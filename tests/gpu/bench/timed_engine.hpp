@@ -26,6 +26,7 @@ class TimedEngine final : public engine::Engine {
   void read(const plan::Buffer& buffer, const Read& f) override { engine_->read(buffer, f); }
   void change(const plan::Buffer& buffer, const Change& f) override { engine_->change(buffer, f); }
   engine::KernelChoices measure_kernels(const plan::Plan& plan) override { return engine_->measure_kernels(plan); }
+  bool can_use(const engine::KernelChoices& choices) const override { return engine_->can_use(choices); }
   void use_kernels(const engine::KernelChoices& choices, const plan::Plan& plan) override {
     engine_->use_kernels(choices, plan);
   }

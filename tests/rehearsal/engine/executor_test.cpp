@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "rehearsed.hpp"
+#include "train/kernel_choice.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -120,6 +121,24 @@ TEST_P(RehearsedEngine, SaysHowMuchMemoryThereIs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RehearsedEngine, testing::Values(1, 2, 4));
+
+TEST(RehearsedChoices, AreOfOneDeviceLibraryAndWorkspace) {
+  RunSetup setup = setup_of(full_shard(2));
+  setup.after_step = [](const StepEnd& end) {
+    if (end.step > 1) return;
+    const engine::Engine& engine = end.rank.engine();
+    engine::KernelChoices choices = train::choose_kernels(end.communicator, end.rank.plan(), end.rank.engine());
+    EXPECT_GT(choices.size(), 10U);
+    EXPECT_TRUE(train::usable_on_all(end.communicator, choices, engine));
+    EXPECT_TRUE(train::usable_on_all(end.communicator, {}, engine));
+    if (end.communicator.rank() == 1) choices["device"] += " of a later release";
+    EXPECT_EQ(engine.can_use(choices), end.communicator.rank() == 0);
+    EXPECT_FALSE(train::usable_on_all(end.communicator, choices, engine));
+    choices.erase("device");
+    EXPECT_FALSE(engine.can_use(choices));
+  };
+  run_rehearsed(setup);
+}
 
 TEST(RehearsedDevices, AreTakenByPlaceOnTheNode) {
   EXPECT_EQ(engine::cuda::device_of(1, 0), 0);
