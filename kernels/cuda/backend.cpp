@@ -144,9 +144,8 @@ class Cuda final : public Kernels {
                  grad, parameter, first, second);
   }
 
-  void load_batch(const Step* step, std::int64_t rows, const std::int32_t* staged_tokens,
-                  const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets) override {
-    cuda::load_batch(queue_, step, rows, staged_tokens, staged_targets, tokens, targets);
+  void load_micro_batch(const Step* step, std::int64_t count, Const staged, Mut to) override {
+    cuda::load_micro_batch(queue_, step, count, staged, to);
   }
   void copy(const void* from, void* to, std::int64_t bytes) override { cuda::copy(queue_, from, to, bytes); }
   void zero(void* to, std::int64_t bytes) override { cuda::zero(queue_, to, bytes); }

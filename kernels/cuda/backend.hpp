@@ -65,9 +65,8 @@ class Kernels : public Backend {
   using Backend::dropout;
   using Backend::matmul;
 
-  /// Rows [micro_batch·rows, (micro_batch + 1)·rows) of the staged batch.
-  virtual void load_batch(const Step*, std::int64_t rows, const std::int32_t* staged_tokens,
-                          const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets) = 0;
+  /// to = elements [micro_batch·count, (micro_batch + 1)·count) of what is staged for a step: i32, or f32 in any type.
+  virtual void load_micro_batch(const Step*, std::int64_t count, Const staged, Mut to) = 0;
   /// With the step's key, and its micro-batch in the upper half of the stream.
   virtual void dropout(const Step*, const Dropout&, Const x, Mut y) = 0;
   /// Notes in the step the first micro-batch whose loss is not finite.

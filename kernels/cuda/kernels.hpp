@@ -61,8 +61,7 @@ void update(const Queue&, Optimizer, const Step*, const Rule* rules, const Part*
             std::int64_t count, float norm_power, const std::int64_t* norm_words, std::int64_t word_count,
             const double* loss, Const grad, Mut parameter, Mut first, Mut second);
 
-void load_batch(const Queue&, const Step*, std::int64_t rows, const std::int32_t* staged_tokens,
-                const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets);
+void load_micro_batch(const Queue&, const Step*, std::int64_t count, Const staged, Mut to);
 void copy(const Queue&, const void* from, void* to, std::int64_t bytes);
 void zero(const Queue&, void* to, std::int64_t bytes);
 void advance(const Queue&, Step*);

@@ -1,4 +1,5 @@
-// What a step needs besides the numbers: the micro-batch's rows, copies, zeros, and how far the stream has come.
+// What a step needs besides the numbers: the micro-batch's part of the batch, copies, zeros, and how far the stream has
+// come.
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "kernels/cuda/number.hpp"
@@ -8,12 +9,16 @@ namespace {
 
 constexpr int load_threads = 256;
 
-__global__ void load_rows(const Step* step, std::int64_t rows, const std::int32_t* staged_tokens,
-                          const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets) {
-  const std::int64_t row = std::int64_t{blockIdx.x} * load_threads + threadIdx.x, first = step->micro_batch * rows;
-  if (row >= rows) return;
-  tokens[row] = staged_tokens[first + row];
-  targets[row] = staged_targets[first + row];
+__device__ void put(std::int32_t& to, std::int32_t from) { to = from; }
+template <class T>
+__device__ void put(T& to, float from) {
+  to = narrowed<T>(from);
+}
+
+template <class From, class To>
+__global__ void load_part(const Step* step, std::int64_t count, const From* staged, To* to) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * load_threads + threadIdx.x;
+  if (i < count) put(to[i], staged[step->micro_batch * count + i]);
 }
 
 __global__ void advance_micro_batch(Step* step) { ++step->micro_batch; }
@@ -25,11 +30,14 @@ __global__ void write_mark(volatile std::uint64_t* host_mapped, std::uint64_t va
 
 }  // namespace
 
-void load_batch(const Queue& queue, const Step* step, std::int64_t rows, const std::int32_t* staged_tokens,
-                const std::int32_t* staged_targets, std::int32_t* tokens, std::int32_t* targets) {
-  if (rows == 0) return;
-  launch(load_rows, static_cast<unsigned>(blocks_for(rows, load_threads)), load_threads, 0, queue.stream, step, rows,
-         staged_tokens, staged_targets, tokens, targets);
+void load_micro_batch(const Queue& queue, const Step* step, std::int64_t count, Const staged, Mut to) {
+  if (count == 0) return;
+  const auto load = [&]<class From, class To>(const From* from, To* part) {
+    launch(load_part<From, To>, static_cast<unsigned>(blocks_for(count, load_threads)), load_threads, 0, queue.stream,
+           step, count, from, part);
+  };
+  if (staged.dtype == DType::i32) return load(as<std::int32_t>(staged), as<std::int32_t>(to));
+  by_number(to.dtype, [&]<class T>(T) { load(elements<float>(staged), elements<T>(to)); });
 }
 
 void copy(const Queue& queue, const void* from, void* to, std::int64_t bytes) {

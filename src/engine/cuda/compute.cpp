@@ -40,7 +40,10 @@ void Compute::run(const Op& op) {
   if (const FusedPair* pair = prepared_.fused(op)) return fused_product(*pair);
   switch (op.kind) {
     case OpKind::load_batch:
-      return load_batch(op);
+      load(op, 0, {step_.tokens(), DType::i32});
+      return load(op, 1, {step_.targets(), DType::i32});
+    case OpKind::load_images:
+      return load(op, 0, {step_.images(), DType::f32});
     case OpKind::dropout:
       return dropout(op);
     case OpKind::cross_entropy:
@@ -67,9 +70,11 @@ void Compute::fused_product(const FusedPair& pair) {
                   types.bias ? read(inputs[2]) : kernels::Const{}, written(pair.result), written(pair.other));
 }
 
-void Compute::load_batch(const Op& op) {
-  kernels_.load_batch(step_.step(), op.sizes.rows, step_.tokens(), step_.targets(),
-                      static_cast<std::int32_t*>(out(op, 0).data), static_cast<std::int32_t*>(out(op, 1).data));
+/// What the plan's model does not read has no buffer: tokens, where it is of images.
+void Compute::load(const Op& op, std::size_t index, kernels::Const staged) {
+  const Operand& part = plan_.outputs(op)[index];
+  if (part.present())
+    kernels_.load_micro_batch(step_.step(), part.size_bytes / size_bytes(part.dtype), staged, out(op, index));
 }
 
 void Compute::dropout(const Op& op) {

@@ -27,7 +27,7 @@ class Compute {
   kernels::Const read(const plan::Operand& operand) { return {dispatch_.bytes(operand), operand.dtype}; }
   void fused_product(const FusedPair& pair);
   kernels::Rows rows(const plan::Op& op) const { return {.rows = op.sizes.rows, .cols = op.sizes.cols}; }
-  void load_batch(const plan::Op& op);
+  void load(const plan::Op& op, std::size_t index, kernels::Const staged);
   void dropout(const plan::Op& op);
   void zero_fill(const plan::Op& op);
   void copy(const plan::Op& op);

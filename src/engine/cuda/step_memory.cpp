@@ -1,7 +1,6 @@
 #include "engine/cuda/step_memory.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "kernels/cuda/check.hpp"
@@ -40,33 +39,28 @@ std::vector<Rule> rules_of(const exec::StepContext& c) {
 
 }  // namespace
 
-void StepMemory::lay_out(const exec::StepContext& context) {
-  const auto rules = static_cast<std::int64_t>(context.rules.size());
-  const auto tokens = static_cast<std::int64_t>(context.tokens.size());
-  if (rules <= capacity_rules_ && tokens <= capacity_tokens_) return;
-  capacity_rules_ = std::max(rules, capacity_rules_);
-  capacity_tokens_ = std::max(tokens, capacity_tokens_);
-  const std::int64_t token_bytes = aligned(capacity_tokens_ * static_cast<std::int64_t>(sizeof(std::int32_t)));
-  rules_at_ = aligned(sizeof(Step));
-  tokens_at_ = rules_at_ + aligned(capacity_rules_ * static_cast<std::int64_t>(sizeof(Rule)));
-  targets_at_ = tokens_at_ + token_bytes;
-  device_ = DeviceMemory(targets_at_ + token_bytes);
-  host_ = PinnedMemory(targets_at_ + token_bytes);
+void StepMemory::lay_out(const Contents& contents) {
+  bool fits = true;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const auto needed = static_cast<std::int64_t>(contents[i].size());
+    fits = fits && needed <= room_[i];
+    room_[i] = std::max(needed, room_[i]);
+  }
+  if (fits) return;
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < parts; ++i) end = (places_[i] = end) + aligned(room_[i]);
+  device_ = DeviceMemory(end);
+  host_ = PinnedMemory(end);
   ++generation_;
 }
 
-template <class T>
-void StepMemory::put(std::int64_t offset, std::span<const T> values) {
-  if (!values.empty()) std::memcpy(host_.data() + offset, values.data(), values.size_bytes());
-}
-
 void StepMemory::upload(const exec::StepContext& context, const Stream& stream) {
-  lay_out(context);
   const Step step = step_of(context);
-  put(0, std::span<const Step>(&step, 1));
-  put(rules_at_, std::span<const Rule>(rules_of(context)));
-  put(tokens_at_, context.tokens);
-  put(targets_at_, context.targets);
+  const std::vector<Rule> rules = rules_of(context);
+  const Contents contents{std::as_bytes(std::span(&step, 1)), std::as_bytes(std::span(rules)),
+                          std::as_bytes(context.tokens), std::as_bytes(context.targets), std::as_bytes(context.images)};
+  lay_out(contents);
+  for (std::size_t i = 0; i < parts; ++i) std::ranges::copy(contents[i], host_.data() + places_[i]);
   check(cudaMemcpyAsync(device_.data(), host_.data(), host_.bytes().size(), cudaMemcpyHostToDevice, stream.get()),
         "cudaMemcpyAsync");
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/stream.hpp"
 #include "engine/loss_fault.hpp"
@@ -10,7 +12,7 @@ namespace foreshard::engine::cuda {
 /// What varies from step to step, in device memory: kernels read it there, so that captured graphs can be replayed.
 class StepMemory {
  public:
-  /// Queues the upload of a step; the step before has ended. Grows only when a step has more rules or tokens than any
+  /// Queues the upload of a step; the step before has ended. Grows only when a step has more of something than any
   /// before it.
   void upload(const exec::StepContext& context, const Stream& stream);
 
@@ -18,26 +20,28 @@ class StepMemory {
   LossFault loss_fault(const Stream& stream);
 
   kernels::cuda::Step* step() const { return as<kernels::cuda::Step>(device_); }
-  const kernels::cuda::Rule* rules() const { return as<kernels::cuda::Rule>(device_at(rules_at_)); }
-  const std::int32_t* tokens() const { return as<std::int32_t>(device_at(tokens_at_)); }
-  const std::int32_t* targets() const { return as<std::int32_t>(device_at(targets_at_)); }
+  const kernels::cuda::Rule* rules() const { return part<kernels::cuda::Rule>(1); }
+  const std::int32_t* tokens() const { return part<std::int32_t>(2); }
+  const std::int32_t* targets() const { return part<std::int32_t>(3); }
+  const float* images() const { return part<float>(4); }
 
   /// Changes where captured graphs that hold the addresses above become wrong.
   std::int64_t generation() const { return generation_; }
 
  private:
-  struct View {
-    std::byte* at;
-    std::byte* data() const { return at; }
-  };
-  View device_at(std::int64_t offset) const { return {device_.data() + offset}; }
-  void lay_out(const exec::StepContext& context);
+  /// The step itself, rules, tokens, targets, images.
+  static constexpr std::size_t parts = 5;
+  using Contents = std::array<std::span<const std::byte>, parts>;
+
   template <class T>
-  void put(std::int64_t offset, std::span<const T> values);
+  const T* part(std::size_t index) const {
+    return reinterpret_cast<const T*>(device_.data() + places_[index]);
+  }
+  void lay_out(const Contents& contents);
 
   DeviceMemory device_;
-  PinnedMemory host_;  // the same layout
-  std::int64_t rules_at_ = 0, tokens_at_ = 0, targets_at_ = 0, capacity_rules_ = -1, capacity_tokens_ = -1;
+  PinnedMemory host_;                                  // the same layout
+  std::array<std::int64_t, parts> places_{}, room_{};  // bytes
   std::int64_t generation_ = 0;
 };
 

@@ -1,4 +1,6 @@
 // What the CUDA kernels take from the step in device memory, against the same with values by argument.
+#include <numeric>
+
 #include "engine/step_sums.hpp"
 #include "kernels/exact_sum.hpp"
 #include "rehearsal/kernels/device_fixture.hpp"
@@ -25,17 +27,29 @@ Step plain_step() {
 
 using OfStep = OnStream;
 
-TEST_F(OfStep, LoadsTheRowsOfItsMicroBatchAndGoesOn) {
+TEST_F(OfStep, LoadsThePartOfItsMicroBatchAndGoesOn) {
   std::vector<std::int32_t> staged(40);
-  for (int i = 0; i < 40; ++i) staged[i] = i;
-  const DeviceArray<std::int32_t> tokens(staged), targets(std::vector<std::int32_t>(staged.rbegin(), staged.rend())),
-      to_tokens(std::vector<std::int32_t>(8)), to_targets(std::vector<std::int32_t>(8));
+  std::iota(staged.begin(), staged.end(), 0);
+  const DeviceArray<std::int32_t> tokens(staged), part(std::vector<std::int32_t>(8));
   const DeviceArray<Step> step({plain_step()});
-  kernels->load_batch(step.data(), 8, tokens.data(), targets.data(), to_tokens.data(), to_targets.data());
+  kernels->load_micro_batch(step.data(), 8, tokens, part);
   kernels->advance(step.data());
-  EXPECT_EQ(to_tokens.values(), std::vector<std::int32_t>(staged.begin() + 24, staged.begin() + 32));
-  EXPECT_EQ(to_targets.values(), (std::vector<std::int32_t>{15, 14, 13, 12, 11, 10, 9, 8}));
+  EXPECT_EQ(part.values(), std::vector<std::int32_t>(staged.begin() + 24, staged.begin() + 32));
   EXPECT_EQ(step.value().micro_batch, 4);
+}
+
+TEST_F(OfStep, LoadsImagesInTheTypeOfTheModel) {
+  const Floats staged = Floats::random(4 * 301, 1);
+  const DeviceArray<float> images(staged), same(Floats(301));
+  const DeviceArray<BFloat16> rounded(std::vector<BFloat16>(301));
+  const DeviceArray<Step> step({plain_step()});
+  kernels->load_micro_batch(step.data(), 301, images, same);
+  kernels->load_micro_batch(step.data(), 301, images, rounded);
+  const std::vector<float> part(staged.data.begin() + 3 * 301, staged.data.end());
+  EXPECT_EQ(same.values(), part);
+  const std::vector<BFloat16> halves = rounded.values();
+  for (std::size_t i = 0; i < part.size(); ++i)
+    EXPECT_EQ(static_cast<float>(halves[i]), static_cast<float>(BFloat16(part[i])));
 }
 
 TEST_F(OfStep, DropsByItsKeyAndMicroBatch) {
