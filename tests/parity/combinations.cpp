@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "families.hpp"
+
 namespace foreshard::parity {
 namespace {
 
@@ -13,19 +15,7 @@ using plan::Wrap;
 using Mode = plan::Recompute::Mode;
 using Policy = Wrap::Policy;
 
-constexpr std::int64_t seq = 7, rows = 48, vocab = 37;
-const model::GptConfig odd_gpt{
-    .layers = 3, .width = 15, .heads = 3, .vocab_size = vocab, .max_seq_len = 9, .ffn_width = 23};
-const model::LlamaConfig odd_llama{.layers = 3,
-                                   .width = 15,
-                                   .heads = 3,
-                                   .vocab_size = vocab,
-                                   .max_seq_len = 9,
-                                   .ffn_width = 23,
-                                   .kv_heads = 1,
-                                   .head_width = 6};
-const model::MptConfig odd_mpt{
-    .layers = 3, .width = 15, .heads = 3, .vocab_size = vocab, .max_seq_len = 9, .ffn_width = 23};
+constexpr std::int64_t rows = 48;
 
 struct Steps {
   int micro_batches;
@@ -64,20 +54,27 @@ const std::vector<plan::Offload> offloads{
 const std::vector<Wrap> wraps{
     {}, {.policy = Policy::blocks, .count = 2}, {.policy = Policy::size, .count = 500}, {.policy = Policy::none}};
 
-const std::vector<model::Config> models{odd_gpt, odd_llama, odd_mpt};
+/// Without what is nothing but noise.
+const std::vector<Family> models = [] {
+  std::vector<Family> all = families();
+  for (Family& family : all)
+    if (auto* vit = std::get_if<model::VitConfig>(&family.model)) vit->qkv_bias = false;
+  return all;
+}();
 
 const std::vector<std::size_t> sizes{meshes.size(), keeps.size(),      steps.size(),      aheads.size(),
                                      limits.size(), recomputes.size(), precisions.size(), offloads.size(),
                                      wraps.size(),  models.size()};
 
 RunSetup setup_of(const Mesh& mesh, int micro_batches, std::size_t of_model) {
-  model::Config model = models[of_model];
+  const Family& family = models[of_model];
+  model::Config model = family.model;
   if (auto* gpt = std::get_if<model::GptConfig>(&model))
     gpt->dropout =
         micro_batches == 1 ? 0.1 : 0;  // a row's mask depends on its micro-batch, which differs between worlds
-  RunSetup setup{.settings = settings_of(model, seq, rows, mesh, micro_batches)};
+  RunSetup setup{.settings = settings_of(model, family.seq, rows, mesh, micro_batches)};
   setup.learning_rates = {1e-2, 1e-2, 1e-2};
-  setup.batch = [](std::int64_t step) { return formula_batch(rows, seq, vocab, step, 5); };
+  setup.batch = [&family](std::int64_t step) { return family.batch(rows, step); };
   return setup;
 }
 

@@ -154,7 +154,10 @@ train::Batch formula_batch(std::int64_t rows, std::int64_t seq, std::int64_t voc
   return batch;
 }
 
-Outcome run(const RunSetup& setup) { return Ranks(setup).run(); }
+Outcome run(const RunSetup& setup) {
+  const RunSetup on_engine = on_engine_under_test(setup);
+  return Ranks(on_engine).run();
+}
 
 double distance(const Tensors& a, const Tensors& b) {
   if (a.size() != b.size()) return 1;

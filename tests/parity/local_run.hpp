@@ -24,7 +24,7 @@ struct RunSetup {
   plan::Settings settings;
   DType dtype = DType::f64;
   bool reference = true;                       ///< reference kernels, else cpu
-  std::function<engine::MakeEngine()> engine;  ///< empty: processor cores
+  std::function<engine::MakeEngine()> engine;  ///< empty: processor cores, or what `on_engine_under_test` says
   std::uint64_t seed = 7;
   std::vector<double> learning_rates = std::vector<double>(10, 1e-2);
   train::OptimizerSettings optimizer;
@@ -60,6 +60,10 @@ train::Batch formula_batch(std::int64_t rows, std::int64_t seq, std::int64_t voc
                            int ignore_every = 0);
 
 Outcome run(const RunSetup& setup);
+
+/// The setup on the engine that a program's suites are about: as it is (on_processor_cores.cpp), or what the program
+/// defines instead. `run` asks it.
+RunSetup on_engine_under_test(const RunSetup& setup);
 
 /// Largest difference of an element, relative to the largest element of its tensor; 1 if names differ.
 double distance(const Tensors& a, const Tensors& b);

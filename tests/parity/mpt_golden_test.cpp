@@ -1,7 +1,6 @@
 // Loss curves of tiny models of Hugging Face's MPT, trained by PyTorch (tests/golden/make_mpt_golden.py).
 #include <gtest/gtest.h>
 
-#include "expect.hpp"
 #include "golden.hpp"
 
 namespace foreshard::parity {
@@ -46,26 +45,6 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, MptGolden, testing::ValuesIn(variants),
                          [](const auto& test) { return name_of(cases(), test.param); });
 
 TEST(MptGoldenFile, HasAllCases) { EXPECT_EQ(cases().size(), 2U); }
-
-TEST(MptParity, MeshesRecomputationAndHalves) {
-  const model::MptConfig odd{
-      .layers = 3, .width = 15, .heads = 3, .vocab_size = 37, .max_seq_len = 11, .ffn_width = 23};
-  const auto setup_of = [&](const plan::Mesh& mesh) {
-    RunSetup setup{.settings = settings_of(odd, 7, 24, mesh, 3), .dtype = DType::f32, .reference = false};
-    setup.batch = [](std::int64_t step) { return formula_batch(24, 7, 37, step, 5); };
-    return setup;
-  };
-  const Outcome expected = run(setup_of({1, 1, 8}));
-  for (const plan::Mesh& mesh : {plan::Mesh{8, 1, 1}, plan::Mesh{2, 2, 2}, plan::Mesh{1, 2, 4}})
-    expect_same_bits(expected, run(setup_of(mesh)));
-  RunSetup setup = setup_of({2, 2, 2});
-  setup.settings.schedule.recompute.mode = plan::Recompute::Mode::full;
-  expect_same_bits(expected, run(setup));
-  setup.settings.schedule.precision.parameters = DType::bf16;
-  const Outcome half = run(setup);
-  for (std::size_t i = 0; i < expected.losses.size(); ++i)
-    EXPECT_NEAR(half.losses[i], expected.losses[i], 0.02 * expected.losses[i]);
-}
 
 }  // namespace
 }  // namespace foreshard::parity
