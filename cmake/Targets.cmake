@@ -55,16 +55,21 @@ function(foreshard_app name)
   install(TARGETS foreshard-${name})
 endfunction()
 
-# foreshard_hosts_cuda(program): it can load the CUDA engine, which finds in it what it has of the rest of Foreshard.
-function(foreshard_hosts_cuda program)
-  if(NOT TARGET foreshard_cuda)
-    return()
-  endif()
+# foreshard_hosts_module(program): a module that it loads finds in it what that has of the rest of Foreshard.
+function(foreshard_hosts_module program)
   set(libraries "")
   foreach(library base model plan trace exec kernels comm engine)
     list(APPEND libraries foreshard_${library})
   endforeach()
   set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,$<JOIN:${libraries},$<COMMA>>")
+endfunction()
+
+# foreshard_hosts_cuda(program): it can load the CUDA engine, where there is one.
+function(foreshard_hosts_cuda program)
+  if(NOT TARGET foreshard_cuda)
+    return()
+  endif()
+  foreshard_hosts_module(${program})
   add_dependencies(${program} foreshard_cuda)
 endfunction()
 

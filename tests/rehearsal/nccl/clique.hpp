@@ -1,9 +1,7 @@
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,22 +17,20 @@ struct Fate {
   std::atomic<int> queued = 0;  ///< collectives that have not ended
 };
 
-/// The ranks of one communicator: threads of this process, each with a device of its own.
+/// The ranks of one communicator, each with a device of its own: threads of this process, or processes of this node.
 class Clique {
  public:
-  explicit Clique(int size);
+  virtual ~Clique() = default;
 
-  int size() const { return size_; }
+  virtual int size() const = 0;
   /// What is wrong with this rank's coming, or empty.
-  std::string join(int rank, int device);
-  bool complete() const;
-  /// Until all have come; false if aborted before.
-  bool wait_until_complete(const Fate&) const;
+  virtual std::string join(int rank, int device) = 0;
+  virtual bool complete() const = 0;
 
   /// Waits for all ranks' next collective, which is then carried out. Returns early when this rank is aborted. If the
   /// ranks' collectives do not match, all of them fail.
-  void meet(int rank, const Collective&, Fate&);
-  void wake();  ///< after a fate has changed
+  virtual void meet(int rank, const Collective&, Fate&) = 0;
+  virtual void wake() = 0;  ///< after a fate has changed
 
   /// Wishes of all ranks for the n-th split.
   struct Split {
@@ -42,33 +38,23 @@ class Clique {
       int color, key;
     };
     std::vector<std::optional<Wish>> wishes;
-    std::map<int, std::shared_ptr<Clique>> parts;  ///< by color, once all have come
+    std::map<int, std::shared_ptr<Clique>> parts;  ///< by color, once all have come; at least this rank's own
     std::vector<int> ranks;                        ///< in their part, by rank here
     bool complete = false;
-  };
-  void ask_for_split(int rank, std::size_t number, Split::Wish);
-  const Split* split(std::size_t number) const;  ///< null until all have come
 
- private:
-  struct Round {
-    std::vector<std::optional<Collective>> parts;
-    int arrived = 0, left = 0;
-    bool done = false;
+    bool has_all() const;
+    /// Ranks by color, in order of key, then of rank; their places in `ranks`.
+    std::map<int, std::vector<int>> deal();
   };
-  void arrive(Round&, std::uint64_t number, int rank, const Collective&);
-  void withdraw(Round&, int rank);
-  void compare(const Round&, std::uint64_t number, int rank);
-  void complete(Split&);
-
-  const int size_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::vector<int> devices_;  ///< by rank, −1 until it has come
-  int joined_ = 0;
-  std::vector<std::uint64_t> next_;  ///< by rank
-  std::map<std::uint64_t, Round> rounds_;
-  std::map<std::size_t, Split> splits_;
-  bool broken_ = false;
+  virtual void ask_for_split(int rank, std::size_t number, Split::Wish) = 0;
+  virtual const Split* split(std::size_t number) const = 0;  ///< null until all have come
 };
+
+std::string duplicate_text(int rank, int other, int device);
+std::string mismatch_text(std::uint64_t number, int size, int rank, const Collective& own, int other,
+                          const Collective& of_other);
+
+/// A new one for the ranks that have this id: processes if this one is of a job, else threads.
+std::shared_ptr<Clique> make_clique(const std::string& id, int size);
 
 }  // namespace rehearsal

@@ -1,10 +1,12 @@
 #include "rehearsal/nccl/communicator.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
 
+#include "rehearsal/runtime/job.hpp"
 #include "rehearsal/runtime/state.hpp"
 
 void ncclComm::begin(std::function<ncclResult_t()> work) {
@@ -51,9 +53,10 @@ Cliques& cliques() {
 
 std::shared_ptr<Clique> clique_of(const ncclUniqueId& id, int ranks) {
   const std::lock_guard lock(cliques().mutex);
-  auto& known = cliques().by_id[std::string(id.internal, sizeof id.internal)];
+  const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
+  auto& known = cliques().by_id[name];
   auto clique = known.lock();
-  if (!clique) known = clique = std::make_shared<Clique>(ranks);
+  if (!clique) known = clique = make_clique(name, ranks);
   return clique;
 }
 
@@ -94,7 +97,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return call_nccl("ncclGetUniqueId", [&] {
     const std::lock_guard lock(cliques().mutex);
     std::memset(id->internal, 0, sizeof id->internal);
-    fmt::format_to(id->internal, "rehearsal {}", ++cliques().ids);
+    fmt::format_to(id->internal, "rehearsal-{}-{}", getpid(), ++cliques().ids);
     return ncclSuccess;
   });
 }
@@ -111,7 +114,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int ranks, ncclUniqueId id
     if (clique->size() != ranks)
       return comm->fail(ncclInvalidUsage,
                         fmt::format("rank {} says {} ranks, others said {}", rank, ranks, clique->size()));
-    if (const std::string problem = clique->join(rank, comm->device); !problem.empty())
+    if (const std::string problem = clique->join(rank, physical_device(comm->device)); !problem.empty())
       return comm->fail(ncclInvalidUsage, problem);
     comm->begin([clique] { return clique->complete() ? ncclSuccess : ncclInProgress; });
     *made = comm.release();

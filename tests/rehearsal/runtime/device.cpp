@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "rehearsal/runtime/job.hpp"
 #include "rehearsal/runtime/memory.hpp"
 #include "rehearsal/runtime/state.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 cudaDeviceProp properties_of(int device) {
   cudaDeviceProp properties = {};
   std::strcpy(properties.name, "Rehearsal");
-  properties.uuid.bytes[0] = static_cast<char>(device);
+  properties.uuid.bytes[0] = static_cast<char>(physical_device(device));
   properties.totalGlobalMem = Memory::instance().total(device);
   properties.sharedMemPerBlock = 48 * 1024;
   properties.sharedMemPerBlockOptin = 227 * 1024;
@@ -23,7 +24,7 @@ cudaDeviceProp properties_of(int device) {
   properties.warpSize = 32;
   properties.maxThreadsPerBlock = 1024;
   properties.l2CacheSize = 50 << 20;
-  properties.pciBusID = device + 1;
+  properties.pciBusID = physical_device(device) + 1;
   properties.asyncEngineCount = 3;
   properties.unifiedAddressing = properties.canMapHostMemory = 1;
   return properties;
@@ -86,7 +87,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
   return call("cudaDeviceGetPCIBusId", [&] {
     if (!exists(device)) return cudaErrorInvalidDevice;
     if (length < 13) return cudaErrorInvalidValue;
-    std::strcpy(id, fmt::format("0000:{:02x}:00.0", device + 1).c_str());
+    std::strcpy(id, fmt::format("0000:{:02x}:00.0", physical_device(device) + 1).c_str());
     return cudaSuccess;
   });
 }

@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "rehearsal/runtime/job.hpp"
 #include "rehearsal/runtime/memory.hpp"
 
 namespace rehearsal {
@@ -25,7 +26,7 @@ struct State {
   std::mutex mutex;
   std::map<std::string, Fault, std::less<>> faults;
   std::vector<std::string> reports;
-  std::atomic<int> devices = 2;
+  std::atomic<int> devices = static_cast<int>(job().devices.size());
   std::atomic<std::uint64_t> seed = 1, delay_seed = 0;
   std::atomic<int> most_microseconds = 0;
   std::atomic<bool> has_faults = false;
