@@ -15,6 +15,7 @@ class Elements {
       : data_(static_cast<std::byte*>(data)), count_(count), dtype_(dtype) {}
 
   std::int64_t count() const { return count_; }
+  DType dtype() const { return dtype_; }
   std::int64_t element_bytes() const { return size_bytes(dtype_); }
   std::byte* data() const { return data_; }
   std::span<std::byte> bytes() const { return {data_, static_cast<std::size_t>(count_ * size_bytes(dtype_))}; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "comm/communicator.hpp"
+#include "engine/engine.hpp"
 #include "kernels/backend.hpp"
 #include "plan/plan.hpp"
 
@@ -25,9 +26,13 @@ struct SelfTest {
 SelfTest self_test(comm::Communicator& communicator, const plan::Plan& plan, std::span<std::byte> scratch,
                    kernels::Backend& kernels);
 
+/// Collective: the same by ops that the engine carries out, one by one, in the transient part of its device arena.
+SelfTest self_test(comm::Communicator& communicator, const plan::Plan& plan, engine::Engine& engine);
+
 /// Collective: the self-test, with its result in one line of the log. Throws InputError(outside), on the first rank
 /// that found a fault, and ends the others as `together` does.
 SelfTest expect_sound_machine(comm::Communicator& communicator, const plan::Plan& plan, std::span<std::byte> scratch,
                               kernels::Backend& kernels);
+SelfTest expect_sound_devices(comm::Communicator& communicator, const plan::Plan& plan, engine::Engine& engine);
 
 }  // namespace foreshard::train

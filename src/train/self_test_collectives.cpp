@@ -20,22 +20,11 @@ using plan::OpKind;
 
 constexpr std::array<std::int64_t, 4> counts{1, 3, 17, 4099};
 
-/// One collective that a plan uses: all_gather, reduce_scatter, or all_reduce for any other sum.
-struct Collective {
-  OpKind kind{};
-  GroupKind group{};
-  DType from{}, to{};
-  bool accumulate = false;
-  auto operator<=>(const Collective&) const = default;
-};
-
 std::set<Collective> collectives_of(const plan::Plan& plan) {
   std::set<Collective> found;
   for (const plan::Op& op : plan.ops) {
     if (op.group == GroupKind::none) continue;
-    const bool as_named = op.kind == OpKind::all_gather || op.kind == OpKind::reduce_scatter;
-    found.insert({as_named ? op.kind : OpKind::all_reduce, op.group, plan.inputs(op)[0].dtype,
-                  plan.outputs(op)[0].dtype, op.accumulate});
+    found.insert({op.kind, op.group, op.lane, plan.inputs(op)[0].dtype, plan.outputs(op)[0].dtype, op.accumulate});
   }
   return found;
 }
@@ -51,14 +40,24 @@ double value(int rank, std::int64_t index) { return static_cast<double>((rank * 
 /// Sums of these depend on the order in which they are added.
 double fraction(int rank, std::int64_t index) { return 1.0 / static_cast<double>(3 + rank * 7 + index % 101); }
 
+std::vector<int> members_of(const plan::Mesh& mesh, GroupKind group, int rank) {
+  if (group == GroupKind::shard) return mesh.shard_group(rank);
+  if (group == GroupKind::replica) return mesh.replica_group(rank);
+  if (group == GroupKind::inner) return mesh.inner_group(rank);
+  std::vector<int> all(static_cast<std::size_t>(mesh.world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 class CollectiveChecks {
  public:
-  CollectiveChecks(comm::Communicator& communicator, const plan::Plan& plan, std::span<std::byte> scratch)
-      : communicator_(communicator), mesh_(plan.mesh), scratch_(scratch), rank_(communicator.rank()) {
-    for (const Collective& c : collectives_of(plan)) {
-      if (!groups_.contains(c.group)) groups_[c.group] = communicator.group(members(c.group));
-    }
-  }
+  CollectiveChecks(comm::Communicator& communicator, const plan::Plan& plan, std::span<std::byte> scratch,
+                   const Exchange& exchange)
+      : communicator_(communicator),
+        mesh_(plan.mesh),
+        scratch_(scratch),
+        exchange_(exchange),
+        rank_(communicator.rank()) {}
 
   Checked run(const std::set<Collective>& collectives) {
     for (const Collective& c : collectives)
@@ -68,22 +67,15 @@ class CollectiveChecks {
   }
 
  private:
-  std::vector<int> members(GroupKind group) const {
-    if (group == GroupKind::shard) return mesh_.shard_group(rank_);
-    if (group == GroupKind::replica) return mesh_.replica_group(rank_);
-    if (group == GroupKind::inner) return mesh_.inner_group(rank_);
-    std::vector<int> all(static_cast<std::size_t>(communicator_.size()));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
+  std::vector<int> members(GroupKind group) const { return members_of(mesh_, group, rank_); }
 
   static std::int64_t lines(std::int64_t size_bytes) { return (size_bytes + 63) / 64 * 64; }
 
   /// Elements of input and output.
   std::pair<std::int64_t, std::int64_t> extents(const Collective& c, std::int64_t count) const {
     const std::int64_t whole = count * mesh_.members(c.group);
-    if (c.kind == OpKind::all_gather) return {count, whole};
-    if (c.kind == OpKind::reduce_scatter) return {whole, count};
+    if (c.gathers()) return {count, whole};
+    if (c.scatters()) return {whole, count};
     return {count, count};
   }
 
@@ -99,19 +91,14 @@ class CollectiveChecks {
     ++checked_.checks;
     call(c, count, input, output, value);
     compare(c, count, output);
-    if (c.kind == OpKind::all_reduce && count == counts.back()) compare_bits(c, count, input, output);
+    if (!c.gathers() && !c.scatters() && count == counts.back()) compare_bits(c, count, input, output);
   }
 
   void call(const Collective& c, std::int64_t count, const Elements& input, const Elements& output,
             double (*element)(int, std::int64_t)) {
     for (std::int64_t i = 0; i < input.count(); ++i) input.set(i, element(rank_, i));
     for (std::int64_t i = 0; i < output.count(); ++i) output.set(i, c.accumulate ? initial(i) : 77);
-    comm::Group& group = *groups_.at(c.group);
-    if (c.kind == OpKind::all_gather) return group.all_gather(input.data(), output.data(), count, c.from);
-    const comm::SumTypes types(c.from, c.to);
-    if (c.kind == OpKind::reduce_scatter)
-      return group.reduce_scatter(input.data(), output.data(), count, types, c.accumulate);
-    group.all_reduce(input.data(), output.data(), count, types, c.accumulate);
+    exchange_(c, count, input, output);
   }
 
   double initial(std::int64_t index) const { return value(rank_ + 1000, index); }
@@ -119,8 +106,9 @@ class CollectiveChecks {
   /// What output element `i` must be.
   double truth(const Collective& c, std::int64_t count, std::int64_t i) const {
     const std::vector<int> ranks = members(c.group);
-    if (c.kind == OpKind::all_gather) return value(ranks[static_cast<std::size_t>(i / count)], i % count);
-    const std::int64_t first = c.kind == OpKind::reduce_scatter ? groups_.at(c.group)->index() * count : 0;
+    if (c.gathers()) return value(ranks[static_cast<std::size_t>(i / count)], i % count);
+    const std::int64_t index = std::ranges::find(ranks, rank_) - ranks.begin(),
+                       first = c.scatters() ? index * count : 0;
     double sum = c.accumulate ? initial(i) : 0;
     for (const int rank : ranks) sum += value(rank, first + i);
     return sum;
@@ -163,15 +151,30 @@ class CollectiveChecks {
   comm::Communicator& communicator_;
   plan::Mesh mesh_;
   std::span<std::byte> scratch_;
+  const Exchange& exchange_;
   int rank_;
-  std::map<GroupKind, std::unique_ptr<comm::Group>> groups_;
   Checked checked_;
 };
 
 }  // namespace
 
-Checked check_collectives(comm::Communicator& communicator, const plan::Plan& plan, std::span<std::byte> scratch) {
-  return CollectiveChecks(communicator, plan, scratch).run(collectives_of(plan));
+Exchange exchange_between_groups(comm::Communicator& communicator, const plan::Plan& plan) {
+  std::map<GroupKind, std::shared_ptr<comm::Group>> groups;
+  for (const Collective& c : collectives_of(plan))
+    if (!groups.contains(c.group))
+      groups[c.group] = communicator.group(members_of(plan.mesh, c.group, communicator.rank()));
+  return [groups](const Collective& c, std::int64_t count, const Elements& input, const Elements& output) {
+    comm::Group& group = *groups.at(c.group);
+    const comm::SumTypes types(c.from, c.to);
+    if (c.gathers()) return group.all_gather(input.data(), output.data(), count, c.from);
+    if (c.scatters()) return group.reduce_scatter(input.data(), output.data(), count, types, c.accumulate);
+    group.all_reduce(input.data(), output.data(), count, types, c.accumulate);
+  };
+}
+
+Checked check_collectives(comm::Communicator& communicator, const plan::Plan& plan, std::span<std::byte> scratch,
+                          const Exchange& exchange) {
+  return CollectiveChecks(communicator, plan, scratch, exchange).run(collectives_of(plan));
 }
 
 }  // namespace foreshard::train

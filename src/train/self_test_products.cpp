@@ -23,7 +23,7 @@ class Matrix {
  public:
   Matrix(std::int64_t height, std::int64_t width, DType dtype, double around)
       : width_(width),
-        guard_(3 * width),
+        guard_(rows_around * width),
         bytes_(static_cast<std::size_t>((height * width + 2 * guard_) * size_bytes(dtype))),
         all_(bytes_.data(), height * width + 2 * guard_, dtype) {
     for (std::int64_t i = 0; i < all_.count(); ++i) all_.set(i, around);

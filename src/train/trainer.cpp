@@ -61,13 +61,17 @@ Trainer::Trainer(const Config& config, const plan::Settings& plan, const TrainSe
   first_step_ = checkpoints_->resume() + 1;
   if (first_step_ == 1) load_weights(settings_.weights, plan_settings_.model, communicator_, *rank_);
   set_kernel_choices();
-  if (settings_.self_test && !settings_.on_cuda) test_machine();
+  if (settings_.self_test) test_machine();
   const std::string command = fmt::format("{}", fmt::join(command_line, " "));
   together(communicator_, [&] { open_run(std::move(command_line)); });
   if (settings_.trace) open_trace(command);
 }
 
 void Trainer::test_machine() {
+  if (settings_.on_cuda) {
+    self_test_ = expect_sound_devices(communicator_, rank_->plan(), rank_->engine());
+    return;
+  }
   rank_->change_scratch([this](std::span<std::byte> scratch) {
     self_test_ = expect_sound_machine(communicator_, rank_->plan(), scratch, *kernels_);
   });

@@ -55,7 +55,7 @@ TEST_F(RehearsedJob, TrainsAsProcessorCoresDo) {
     const Result result = run(on_devices(2, strategy, fmt::format("--train.steps=3 --parallel.strategy={}", strategy)));
     expect_done(result);
     EXPECT_THAT(result.output, AllOf(HasSubstr("device       Rehearsal (0000:01:00.0"), HasSubstr("2 visible"),
-                                     HasSubstr("NCCL 2.28")));
+                                     HasSubstr("NCCL 2.28"), HasSubstr("matrix products are right")));
     const auto expected = steps_of("cores"), seen = steps_of(strategy);
     ASSERT_EQ(expected.size(), 3U);
     ASSERT_EQ(seen.size(), 3U);

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/clock.hpp"
+#include "engine/cpu_executor.hpp"
 #include "faulty_communicator.hpp"
 #include "train/self_test_parts.hpp"
 #include "unit/plan/tiny.hpp"
@@ -115,6 +116,25 @@ TEST(SelfTest, FindsSumsInAnotherOrderOnOneRank) {
                                 });
   EXPECT_EQ(faults[0], "");
   EXPECT_THAT(faults[1], HasSubstr("other bits than on rank 0"));
+}
+
+/// The same by an engine that carries out one op after the other.
+TEST(SelfTest, OfAnEngineFindsOneFlippedBitToo) {
+  plan::Plan plan = plan::build_plan(plan::tiny_graph(), {2, 1, 2}, {});
+  plan.arena_bytes += arena_bytes;
+  std::vector<SelfTest> results(4);
+  on_ranks(4, [&](comm::Communicator& ranks) {
+    FaultyCommunicator faulty(ranks, [&](std::string_view call, std::span<std::byte> result) {
+      if (ranks.rank() == 2 && call == "reduce_scatter" && result.size() == 17 * 4) result[5 * 4 + 2] ^= std::byte{1};
+    });
+    const auto kernels = kernels::make_cpu();
+    const auto engine =
+        engine::on_cpu(*kernels, {})({.mesh = plan.mesh, .communicator = faulty, .device_bytes = plan.arena_bytes});
+    results[static_cast<std::size_t>(ranks.rank())] = self_test(faulty, plan, *engine);
+  });
+  EXPECT_THAT(results[2].fault, AllOf(HasSubstr("reduce_scatter of 17 f32"), HasSubstr("element 5 of")));
+  for (const int rank : {0, 1, 3}) EXPECT_EQ(results[static_cast<std::size_t>(rank)].fault, "");
+  EXPECT_GT(results[0].collectives, 0);
 }
 
 /// A product that reads one element too many where k is no multiple of 32 (as oneDNN issue 5717 did).
