@@ -42,11 +42,18 @@ allocator::DriverCost driver_cost(int ranks) {
   return cost;
 }
 
-allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,
-                                        int replicas) {
+Regathers regathers_of(const TorchRun& run) {
+  const bool regathers = run.runtime == Runtime::fsdp2 && run.wrap.reshard_to > 0;
+  return regathers ? Regathers{run.wrap.reshard_to, unit_shapes(run.model).size() - 1} : Regathers{};
+}
+
+allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks, int replicas,
+                                        const Regathers& regathers) {
   const auto group = [&](model::OpKind kind) { return group_of(cluster, shard_ranks, replicas, kind); };
   std::vector<allocator::ProcessGroup> groups{{group(model::OpKind::all_gather), false}};
   if (replicas > 1) groups.push_back({group(model::OpKind::all_reduce), true});
+  for (std::size_t unit = 0; unit < regathers.units; ++unit)
+    groups.push_back({group_of(cluster, regathers.ranks, 1, model::OpKind::all_gather), false});
   return allocator::outside_memory(cluster, {.nccl = software.nccl, .lazy_loading = software.lazy_loading}, groups);
 }
 

@@ -3,6 +3,7 @@
 #include "sim/allocator/device_memory.hpp"
 #include "sim/runtimes/gpu.hpp"
 #include "sim/runtimes/live_bytes.hpp"
+#include "sim/runtimes/torch_step.hpp"
 
 namespace foreshard::sim::torch {
 
@@ -35,8 +36,16 @@ class CachedMemory final : public Place {
 /// Of one rank among so many. Its retries hold up all, since they wait for one another in collectives.
 allocator::DriverCost driver_cost(int ranks);
 
+/// Communicators for parameters that are resharded to fewer ranks after forward: one for each unit, since every
+/// `fully_shard` makes a mesh of its own (pytorch/pytorch#153302).
+struct Regathers {
+  int ranks = 0;
+  std::size_t units = 0;
+};
+Regathers regathers_of(const TorchRun& run);
+
 /// What the device of a run holds besides the allocator: context and communicators, which it makes as it needs them.
-allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks,
-                                        int replicas);
+allocator::OutsideMemory outside_memory(const Cluster& cluster, const Software& software, int shard_ranks, int replicas,
+                                        const Regathers& regathers = {});
 
 }  // namespace foreshard::sim::torch

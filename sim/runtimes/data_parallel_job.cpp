@@ -12,13 +12,10 @@ namespace {
 using Problems = std::vector<std::string>;
 
 /// What FSDP has and these have not.
-constexpr std::array of_shards{"parallel.shard_degree",
-                               "parallel.reshard_after_forward",
-                               "parallel.prefetch",
-                               "parallel.prefetch_depth",
-                               "parallel.forward_prefetch",
-                               "parallel.limit",
-                               "units.policy"};
+constexpr std::array of_shards{"parallel.shard_degree",     "parallel.reshard_after_forward",
+                               "parallel.prefetch",         "parallel.prefetch_depth",
+                               "parallel.forward_prefetch", "parallel.limit",
+                               "parallel.reduce_limit",     "units.policy"};
 
 void refuse_shard_keys(const Config& config, std::string_view strategy, Problems& problems) {
   const auto profile = config.get<std::string>("runtime.profile");

@@ -20,6 +20,7 @@ struct EagerTraits {
   bool early_stop = true;             ///< recomputation ends with the last saved tensor (PyTorch 2.1 and later)
   bool early_fsdp1 = false;           ///< up to 1.13: copies a gradient to pad it, though there is nothing to pad, and
                                       ///< runs the limiter again before the backward of a unit that was prefetched
+  bool early_fsdp2 = false;           ///< up to 2.4: a reduction's input is made on the stream that reduces it
   bool second_denominator = false;    ///< foreach AdamW adds epsilon out of place (up to 2.0)
   bool norm_stats_f32 = true;         ///< LayerNorm keeps mean and rstd in f32 (CUDA), else in the input's type (CPU)
 };

@@ -48,7 +48,8 @@ void Fsdp2::start_gather(std::size_t at) {
   const std::int64_t elements =
       unit.shard_elements * options_.world / (unit.kept.empty() ? options_.world : options_.reshard_to);
   const std::int64_t shard_bytes = elements * size_bytes(options_.compute);
-  const OnStream on(gpu, Stream::pre_unshard);
+  const Stream copy_in = options_.async_gathers ? Stream::compute : Stream::pre_unshard;
+  const OnStream on(gpu, copy_in);
   Storage cast;
   if (options_.compute != options_.weights) {
     cast = eager_.empty(elements, options_.compute);
@@ -56,9 +57,10 @@ void Fsdp2::start_gather(std::size_t at) {
   }
   unit.gathered = eager_.empty(unit.shard_elements * options_.world, options_.compute);
   gpu.copies(2 * shard_bytes, OpKind::cast_shard);
-  gpu.time().wait(Stream::unshard, Stream::pre_unshard);
+  gpu.time().wait(Stream::unshard, copy_in);
   const OnStream gathering(gpu, Stream::unshard);
   gpu.collective(Communicator::shard, OpKind::all_gather, unit.gathered.bytes(), at);
+  if (options_.async_gathers) gpu.used_by(Communicator::shard, unit.gathered);
   unit.gather_end = gpu.time().end_of(Stream::unshard);
 }
 
@@ -164,18 +166,36 @@ void Fsdp2::keep_gradients(Unit& unit) {
   }
 }
 
+/// The oldest inputs are given up, once they are reduced.
+void Fsdp2::make_room_for_input() {
+  while (static_cast<int>(reductions_.size()) >= options_.reductions) {
+    eager_.gpu().time().wait(Stream::compute, reductions_.front().end);
+    reductions_.pop_front();
+  }
+}
+
+/// Gradients side by side, in the type that they are reduced in.
+Storage Fsdp2::copy_in(Unit& unit) {
+  Gpu& gpu = eager_.gpu();
+  const bool early = eager_.traits().early_fsdp2;
+  if (early) gpu.time().wait(Stream::reduce, Stream::compute);
+  const OnStream on(gpu, early ? Stream::reduce : Stream::compute);
+  const std::int64_t whole = unit.shard_elements * options_.world;
+  const Storage input = eager_.empty(whole, options_.reduce);
+  gpu.copies(whole * (size_bytes(options_.reduce) + size_bytes(options_.compute)), OpKind::cast);
+  if (early) gpu.time().wait(Stream::compute, Stream::reduce);
+  for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
+  return input;
+}
+
 void Fsdp2::reduce(std::size_t at) {
   Unit& unit = units_[at];
-  eager_.gpu().time().wait(Stream::compute, reduced_at_);
-  reduction_input_ = Storage{};
-  reduction_input_ = eager_.empty(unit.shard_elements * options_.world, options_.reduce);
-  const std::int64_t whole = unit.shard_elements * options_.world;
-  eager_.gpu().copies(whole * (size_bytes(options_.reduce) + size_bytes(options_.compute)), OpKind::cast);
-  for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
+  make_room_for_input();
+  const Storage input = copy_in(unit);
   eager_.gpu().time().wait(Stream::reduce, Stream::compute);
   const OnStream on(eager_.gpu(), Stream::reduce);
   const Storage reduced = eager_.empty(unit.shard_elements, options_.reduce);
-  start_reduction(at, reduced);
+  start_reduction(at, input, reduced);
   const Storage gradient =
       options_.reduce == options_.weights ? reduced : eager_.empty(unit.shard_elements, options_.weights);
   if (!unit.gradient) unit.gradient = gradient;
@@ -183,11 +203,11 @@ void Fsdp2::reduce(std::size_t at) {
 }
 
 /// What follows on the shard runs behind the last collective, on its stream.
-void Fsdp2::start_reduction(std::size_t at, const Storage& reduced) {
+void Fsdp2::start_reduction(std::size_t at, const Storage& input, const Storage& reduced) {
   Gpu& gpu = eager_.gpu();
   options_.on_issue(Collective::reduce_scatter, at);
-  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::reduce_scatter, reduction_input_.bytes(), at);
-  reduced_at_ = gpu.time().end_of(Stream::reduce);
+  if (options_.world > 1) gpu.collective(Communicator::shard, OpKind::reduce_scatter, input.bytes(), at);
+  if (!eager_.traits().early_fsdp2) reductions_.push_back({input, gpu.time().end_of(Stream::reduce)});
   const bool replicated = options_.replicas > 1;
   const OnStream on(gpu, replicated ? Stream::replicate : Stream::reduce);
   if (replicated) {
@@ -205,7 +225,7 @@ void Fsdp2::end_backward() {
   for (const Stream stream : {Stream::reduce, Stream::replicate}) eager_.gpu().time().wait(Stream::compute, stream);
   if (!last_) return;
   for (Unit& unit : units_) unit.all_reduced = Storage{};
-  reduction_input_ = Storage{};
+  reductions_.clear();
 }
 
 std::vector<std::int64_t> Fsdp2::updated() const {

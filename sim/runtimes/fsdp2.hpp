@@ -1,4 +1,6 @@
 #pragma once
+#include <deque>
+
 #include "sim/runtimes/wrapper.hpp"
 
 namespace foreshard::sim::torch {
@@ -10,8 +12,12 @@ namespace foreshard::sim::torch {
 ///
 /// The cast and the copy into a gather's input run on the stream `pre_unshard`, gathers on `unshard`, copies out of
 /// them and into a reduction's input on `compute`, reductions on `reduce`, all-reduces on `replicate`. Nothing blocks
-/// the host: a gather waits for copies out of earlier ones, the copy into a reduction for the reduction before it. One
-/// communicator carries all gathers and reduce-scatters, as they are of one process group.
+/// the host: a gather waits for copies out of earlier ones, the copy into a reduction for the reduction before it, or
+/// for that of `reductions` units before. One communicator carries all gathers and reduce-scatters, as they are of one
+/// process group.
+///
+/// With `async_gathers` the copy into a gather's input runs on `compute`, whose memory it takes; before PyTorch 2.7 its
+/// buffers are recorded on the communicator.
 class Fsdp2 final : public Wrapper {
  public:
   Fsdp2(Eager& eager, const UnitShapes& shapes, const WrapOptions& options);
@@ -55,14 +61,22 @@ class Fsdp2 final : public Wrapper {
   void after_backward(std::size_t unit);
   void keep_gradients(Unit& unit);
   void reduce(std::size_t unit);
-  void start_reduction(std::size_t unit, const Storage& reduced);
+  Storage copy_in(Unit& unit);
+  void make_room_for_input();
+  void start_reduction(std::size_t unit, const Storage& input, const Storage& reduced);
 
   Eager& eager_;
   WrapOptions options_;
   std::vector<Unit> units_;
-  Storage copied_out_;       ///< a forward gather's output, kept until the next one is waited for
-  Storage reduction_input_;  ///< of the last reduce-scatter
-  Nanoseconds copied_out_at_ = 0, reduced_at_ = 0;
+  /// The input of a reduce-scatter, and when it will have been reduced.
+  struct Reduction {
+    Storage input;
+    Nanoseconds end = 0;
+  };
+
+  Storage copied_out_;  ///< a forward gather's output, kept until the next one is waited for
+  std::deque<Reduction> reductions_;
+  Nanoseconds copied_out_at_ = 0;
 };
 
 }  // namespace foreshard::sim::torch

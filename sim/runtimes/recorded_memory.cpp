@@ -115,7 +115,8 @@ allocator::PeakReport explain_memory(const TorchJob& job, const Cluster& cluster
   allocator::ReplayOptions options;
   options.settings = job.allocator, options.stalls_shift = false;
   options.device_bytes = std::llround(cluster.device.memory_bytes.value);
-  options.outside_bytes = outside_memory(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas).total();
+  options.outside_bytes =
+      outside_memory(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas, regathers_of(job.run)).total();
   allocator::CachingAllocator allocator(options.settings, options.device_bytes, options.outside_bytes);
   CachedMemory cached(allocator, gpu, cluster.device);
   RecordedMemory memory(cached, gpu, cluster.device);

@@ -12,7 +12,9 @@ PhaseMemory phase(RunPhase which, const AllocatorPeaks& peaks) {
   return memory;
 }
 
-RunPhase phase_of_step(int step) {
+RunPhase failed_phase(const TorchPrediction& prediction) {
+  if (prediction.saves) return RunPhase::save;
+  const int step = prediction.failed_step;
   return step == 0 ? RunPhase::init : step == 1 ? RunPhase::first_step : RunPhase::steady;
 }
 
@@ -21,15 +23,13 @@ RunPhase phase_of_step(int step) {
 allocator::FitVerdict fit_of(const TorchPrediction& prediction) {
   const bool ends = !prediction.out_of_memory.empty();
   std::vector<PhaseMemory> phases;
-  if (!ends || prediction.failed_step > 0)
-    phases.push_back(phase(RunPhase::init, {.allocated = prediction.memory.initial,
-                                            .active = prediction.memory.initial,
-                                            .reserved = prediction.reserved_before,
-                                            .retries = 0}));
+  if (!ends || prediction.failed_step > 0) phases.push_back(phase(RunPhase::init, prediction.init));
   if (!prediction.peaks.empty()) phases.push_back(phase(RunPhase::first_step, prediction.peaks.front()));
-  if (prediction.peaks.size() > 1 && !ends) phases.push_back(phase(RunPhase::steady, prediction.peaks.back()));
+  if (prediction.peaks.size() > 1 && (!ends || prediction.saves))
+    phases.push_back(phase(RunPhase::steady, prediction.peaks.back()));
+  if (prediction.save) phases.push_back(phase(RunPhase::save, *prediction.save));
   if (ends) {
-    phases.push_back({.phase = phase_of_step(prediction.failed_step), .simulated = true});
+    phases.push_back({.phase = failed_phase(prediction), .simulated = true});
     phases.back().failure.emplace();
   }
   return allocator::judge(phases, prediction.device_bytes, prediction.outside_bytes);

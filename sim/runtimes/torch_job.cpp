@@ -30,7 +30,6 @@ constexpr std::array absent{
     Absent{"units.frozen", "frozen parameters are not modelled for PyTorch"},
     Absent{"units.ignored", "ignored parameters are not modelled for PyTorch"},
     Absent{"precision.output", "PyTorch's blocks hand on what they compute in"},
-    Absent{"parallel.reduce_limit", "PyTorch has no such limit: FSDP1 has none, FSDP2 keeps one reduction"},
     Absent{"activation_checkpoint.every", "every block or none is recomputed"},
 };
 
@@ -63,6 +62,7 @@ void read_release(const Config& config, TorchJob& job, Problems& problems) {
   const Version release = read_version(config, "torch.release", 2, problems);
   job.run.traits.early_stop = release >= Version{2, 1, 0};
   job.run.traits.early_fsdp1 = release < Version{2, 0, 0};
+  job.run.traits.early_fsdp2 = release < Version{2, 5, 0};
   job.run.traits.second_denominator = release < Version{2, 1, 0};
   job.software.lazy_loading = release >= Version{2, 0, 0};
   job.software.records_collectives = release < Version{2, 7, 0};
@@ -148,6 +148,7 @@ void read_prefetch(const Config& config, const plan::Settings& settings, TorchJo
   }
   if (asked || !config.is_default("parallel.prefetch_depth"))
     wrap.prefetch_depth = std::max(asked ? schedule.forward_prefetch : 0, schedule.prefetch_depth);
+  wrap.async_gathers = config.get<bool>("torch.unshard_async");
   if (wrap.prefetch_depth > 0)
     job.notes.push_back(fmt::format("each unit names {} to prefetch, in forward and in backward", wrap.prefetch_depth));
 }
@@ -160,6 +161,13 @@ void read_limits(const Config& config, const plan::Settings& settings, TorchJob&
   else if (limit != 2 && limit != plan::unlimited)
     problems.push_back(refusal(config, "parallel.limit", "limit_all_gathers is 2 or unlimited"));
   job.run.wrap.limits_gathers = limit != plan::unlimited;
+}
+
+/// FSDP2 keeps as many inputs of reduce-scatters as it is told, and one unless it is told.
+void read_reductions(const Config& config, const plan::Settings& settings, TorchRun& run, Problems& problems) {
+  if (config.is_default("parallel.reduce_limit")) return;
+  if (is_fsdp1(config)) return problems.push_back(refusal(config, "parallel.reduce_limit", "FSDP1 has no such limit"));
+  run.wrap.reductions = settings.schedule.reduce_limit;
 }
 
 void read_prefetch_problems(const Config& config, Problems& problems) {
@@ -202,6 +210,19 @@ void read_wrapping(const Config& config, const plan::Settings& settings, TorchJo
   read_prefetch(config, settings, job);
   read_prefetch_problems(config, problems);
   read_limits(config, settings, job, problems);
+  read_reductions(config, settings, job.run, problems);
+}
+
+void read_phases(const Config& config, TorchJob& job, Problems& problems) {
+  const auto loading = config.get<std::string>("torch.loading"), saving = config.get<std::string>("torch.saving");
+  if (loading != "sharded") job.loading = allocator::Loading::whole;
+  if (loading == "whole-half") job.load_type = DType::bf16;
+  if (saving == "sharded") job.saving = allocator::Saving::sharded;
+  if (saving == "full-to-host") job.saving = allocator::Saving::full_to_host;
+  if (saving == "full") job.saving = allocator::Saving::full;
+  if (job.run.runtime == Runtime::fsdp1 || job.run.runtime == Runtime::fsdp2) return;
+  for (const char* key : {"torch.loading", "torch.saving"})
+    if (!config.is_default(key)) problems.push_back(refusal(config, key, "modelled for FSDP only"));
 }
 
 double parameters_of(const UnitShapes& units) {
@@ -230,6 +251,13 @@ void add_torch_keys(Config& config) {
   config.add("torch.keep_gradients", false, "pytorch-*: zero_grad(set_to_none=False)");
   config.add("torch.nccl", "2.28.3", "pytorch-*: release of NCCL");
   config.add("torch.alloc_conf", "", "pytorch-*: PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True");
+  config.add("torch.unshard_async", false,
+             "pytorch-fsdp2: set_unshard_async_op, gathers take the compute stream's memory");
+  config.add("torch.loading", "sharded",
+             "pytorch-fsdp*: how the model comes to its device: in shards, or whole on every rank (fp32, or in a half)",
+             {.choices = {"sharded", "whole", "whole-half"}});
+  config.add("torch.saving", "none", "pytorch-fsdp*: what a checkpoint behind the steady step gathers",
+             {.choices = {"none", "sharded", "full-to-host", "full"}});
   config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
              {.unit = "s", .min = 0});
   add_data_parallel_keys(config);
@@ -249,6 +277,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_step(config, settings, job.run, problems);
   read_wrapping(config, settings, job, problems);
+  read_phases(config, job, problems);
   divide_tables(job.run);
   if (problems.empty()) {
     job.parameters = parameters_of(unit_shapes(job.run.model));

@@ -1,9 +1,11 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/config.hpp"
 #include "plan/settings.hpp"
+#include "sim/allocator/phase_memory.hpp"
 #include "sim/allocator/settings.hpp"
 #include "sim/runtimes/torch_step.hpp"
 
@@ -14,6 +16,9 @@ struct TorchJob {
   TorchRun run;
   Software software;
   allocator::Settings allocator;
+  allocator::Loading loading = allocator::Loading::sharded;  ///< FSDP
+  DType load_type = DType::f32;                              ///< of a model that is loaded whole
+  std::optional<allocator::Saving> saving;                   ///< FSDP: of a checkpoint behind the steady step, if any
   double parameters = 0;
   std::vector<std::string> notes;  ///< keys that are read otherwise than by our own runtimes, a line each
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/runtimes/cached_memory.hpp"
+#include "sim/runtimes/whole_model.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -52,10 +53,23 @@ AllocatorPeaks peaks_of(const allocator::Statistics& now, std::int64_t retries_b
   return {now.allocated.peak, now.active.peak, now.reserved.peak, now.retries - retries_before};
 }
 
+/// A checkpoint, and the step behind it.
+void save_and_go_on(const TorchJob& job, TorchSteps& steps, CachedMemory& memory, TorchPrediction& prediction) {
+  const allocator::Statistics& statistics = memory.allocator().statistics();
+  const std::int64_t retries = statistics.retries;
+  prediction.saves = true;
+  memory.allocator().reset_peaks();
+  save(job.run, *job.saving, memory);
+  steps.step();
+  prediction.save = peaks_of(statistics, retries);
+}
+
 void run_steps(const TorchJob& job, Gpu& gpu, CachedMemory& memory, TorchPrediction& prediction) {
+  if (job.loading == allocator::Loading::whole) load_whole(job.run, job.load_type, memory);
   TorchSteps steps(job.run, gpu, &memory);
   const allocator::Statistics& statistics = memory.allocator().statistics();
   prediction.memory.initial = steps.live_bytes();
+  prediction.init = peaks_of(statistics, 0);
   prediction.reserved_before = statistics.reserved.current;
   for (int i = 0; i < most_steps; ++i) {
     const double before = prediction.steady.seconds;
@@ -67,6 +81,7 @@ void run_steps(const TorchJob& job, Gpu& gpu, CachedMemory& memory, TorchPredict
     if (i == 0) prediction.first = times;
     if (i > 1 && std::abs(times.seconds - before) < steady_within * times.seconds) break;
   }
+  if (job.saving) save_and_go_on(job, steps, memory, prediction);
 }
 
 }  // namespace
@@ -75,9 +90,10 @@ TorchPrediction predict(const TorchJob& job, const Cluster& cluster) {
   GpuKernels kernels(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas);
   Gpu gpu(kernels, job.software);
   gpu.keep_trace();
-  TorchPrediction prediction{
-      .outside_bytes = outside_memory(cluster, job.software, job.run.wrap.world, job.run.wrap.replicas).total(),
-      .device_bytes = std::llround(cluster.device.memory_bytes.value)};
+  TorchPrediction prediction{.outside_bytes = outside_memory(cluster, job.software, job.run.wrap.world,
+                                                             job.run.wrap.replicas, regathers_of(job.run))
+                                                  .total(),
+                             .device_bytes = std::llround(cluster.device.memory_bytes.value)};
   allocator::CachingAllocator allocator(job.allocator, prediction.device_bytes, prediction.outside_bytes,
                                         driver_cost(job.run.wrap.world * job.run.wrap.replicas));
   try {

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -11,8 +12,11 @@ namespace foreshard::sim::torch {
 /// What steps of PyTorch will be on a cluster.
 struct TorchPrediction {
   StepTimes first, steady;
-  std::vector<AllocatorPeaks> peaks;  ///< of each step
-  std::int64_t reserved_before = 0;   ///< by the allocator, before the first step
+  std::vector<AllocatorPeaks> peaks;   ///< of each step
+  AllocatorPeaks init;                 ///< while the model is made; what is reserved stays so
+  std::optional<AllocatorPeaks> save;  ///< of a checkpoint and the step behind it
+  bool saves = false;                  ///< a checkpoint was begun
+  std::int64_t reserved_before = 0;    ///< by the allocator, before the first step
   std::int64_t outside_bytes = 0, device_bytes = 0;
   std::string out_of_memory;                    ///< where a step asked for more than there is; then nothing follows
   int failed_step = 0;                          ///< in which, 0: while the model was made

@@ -73,6 +73,7 @@ std::string memory(const TorchPrediction& prediction) {
   text += fmt::format("  {:<16}{:>12}{:>12}{:>12}{:>9}\n", "", "allocated", "active", "reserved", "retries");
   if (!prediction.peaks.empty()) text += held("first step", prediction.peaks.front());
   if (prediction.peaks.size() > 1) text += held("steady step", prediction.peaks.back());
+  if (prediction.save) text += held("checkpoint save", *prediction.save);
   text += line("context, communicators", bytes_text(prediction.outside_bytes));
   return text + "  " + verdict_text(prediction) + "\n" + fit_of(prediction).phases_text() + "\n";
 }
@@ -139,14 +140,16 @@ Json utilization_json(const TorchPrediction& prediction) {
   return by_convention;
 }
 
+std::string failed_when(const TorchPrediction& prediction) {
+  if (prediction.saves) return "while a checkpoint is saved";
+  return prediction.failed_step == 0 ? "while the model is made" : fmt::format("in step {}", prediction.failed_step);
+}
+
 }  // namespace
 
 std::string verdict_text(const TorchPrediction& prediction) {
   if (!prediction.out_of_memory.empty())
-    return fmt::format(
-        "DOES NOT FIT, {}: {}",
-        prediction.failed_step == 0 ? "while the model is made" : fmt::format("in step {}", prediction.failed_step),
-        prediction.out_of_memory);
+    return fmt::format("DOES NOT FIT, {}: {}", failed_when(prediction), prediction.out_of_memory);
   const AllocatorPeaks& steady = prediction.peaks.back();
   const std::string needed = bytes_text(steady.reserved + prediction.outside_bytes);
   const std::string of = fmt::format("{} of {}", needed, bytes_text(prediction.device_bytes));

@@ -51,6 +51,8 @@ struct WrapOptions {
   bool forward_prefetch = false;                               ///< FSDP1, from the second forward on
   bool limits_gathers = true;  ///< FSDP1: the host issues a gather when the second free before it is done
   int prefetch_depth = 0;      ///< FSDP2: units that each names to prefetch, in both directions; 0 is the default
+  int reductions = 1;          ///< FSDP2: inputs of reduce-scatters at once (set_reduce_scatter_max_input_buffers)
+  bool async_gathers = false;  ///< FSDP2: gathers' buffers are made on the compute stream (set_unshard_async_op)
   std::int64_t bucket_bytes = 25 << 20;  ///< DDP: of gradients that are reduced together
   bool gradients_are_views = false;      ///< DDP: of their buckets (gradient_as_bucket_view)
   ZeroOptions zero;
