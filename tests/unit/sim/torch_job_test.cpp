@@ -103,14 +103,30 @@ std::string refusal_of(const std::vector<const char*>& arguments) {
 }
 
 TEST(TorchJob, RefusesByNameWhatFsdpHasNot) {
-  for (const char* key : {"--parallel.limit=4", "--parallel.reduce_limit=3", "--offload.optimizer=true",
-                          "--units.policy=size:1000", "--activation_checkpoint.mode=selective", "--optimizer.name=lion",
+  for (const char* key : {"--parallel.limit=4", "--offload.optimizer=true", "--units.policy=size:1000",
+                          "--activation_checkpoint.mode=selective", "--optimizer.name=lion",
                           "--parallel.strategy=zero1", "--parallel.prefetch=none", "--torch.nccl=2"}) {
     const std::string name = std::string(key).substr(2, std::string(key).find('=') - 2);
     EXPECT_NE(refusal_of({"--parallel.world_size=4", key}).find(name), std::string::npos) << key;
   }
-  EXPECT_NE(refusal_of({"--runtime.profile=pytorch-fsdp1", "--parallel.prefetch_depth=2"}).find("prefetch_depth"),
+  for (const char* key : {"--parallel.prefetch_depth=2", "--parallel.reduce_limit=3"})
+    EXPECT_NE(refusal_of({"--runtime.profile=pytorch-fsdp1", key}).find("FSDP1"), std::string::npos) << key;
+  EXPECT_NE(refusal_of({"--runtime.profile=pytorch-ddp", "--torch.saving=full"}).find("torch.saving"),
             std::string::npos);
+}
+
+TEST(TorchJob, ReadsHowItIsLoadedSavedAndReduced) {
+  const TorchJob job = job_of({"--parallel.world_size=4", "--parallel.reduce_limit=3", "--torch.loading=whole-half",
+                               "--torch.saving=full-to-host", "--torch.unshard_async", "--torch.release=2.4"});
+  EXPECT_EQ(job.run.wrap.reductions, 3);
+  EXPECT_TRUE(job.run.wrap.async_gathers && job.run.traits.early_fsdp2);
+  EXPECT_EQ(job.loading, allocator::Loading::whole);
+  EXPECT_EQ(job.load_type, DType::bf16);
+  EXPECT_EQ(job.saving, allocator::Saving::full_to_host);
+  const TorchJob usual = job_of({"--parallel.world_size=4"});
+  EXPECT_EQ(usual.run.wrap.reductions, 1);
+  EXPECT_FALSE(usual.run.wrap.async_gathers || usual.run.traits.early_fsdp2 || usual.saving);
+  EXPECT_EQ(usual.loading, allocator::Loading::sharded);
 }
 
 TEST(TorchJob, RefusesShardsWhereThereIsNoChoiceOfThem) {
