@@ -62,6 +62,11 @@ std::string as_json(const std::string& report, const Additions& all) {
   return json.dump(2) + "\n";
 }
 
+std::string failed_at(const torch::TorchPrediction& prediction) {
+  if (prediction.saves) return "to save a checkpoint";
+  return prediction.failed_step == 0 ? "to make the model" : fmt::format("for step {}", prediction.failed_step);
+}
+
 }  // namespace
 
 void add_report_options(Config& config) {
@@ -102,11 +107,9 @@ void expect_fit(const plan::Settings& settings, const torch::TorchJob& job, cons
   if (prediction.out_of_memory.empty()) return;
   TorchFacts facts(job, cluster);
   TorchRuntime runtime(job, cluster, facts);
-  throw does_not_fit(
-      fmt::format(
-          "the {} that a {} has are not enough {}", bytes_text(prediction.device_bytes), cluster.device.name,
-          prediction.failed_step == 0 ? "to make the model" : fmt::format("for step {}", prediction.failed_step)),
-      point_of(settings, job), cluster, runtime);
+  throw does_not_fit(fmt::format("the {} that a {} has are not enough {}", bytes_text(prediction.device_bytes),
+                                 cluster.device.name, failed_at(prediction)),
+                     point_of(settings, job), cluster, runtime);
 }
 
 }  // namespace foreshard::sim::planner

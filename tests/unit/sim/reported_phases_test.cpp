@@ -7,6 +7,7 @@
 #include "sim/runtimes/named_models.hpp"
 #include "sim/runtimes/torch_fit.hpp"
 #include "sim/runtimes/torch_prediction.hpp"
+#include "sim/runtimes/torch_report.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -63,6 +64,7 @@ TEST(ReportedPhases, ACheckpointOfWholeParametersMayNotFit) {
   const TorchPrediction full = predict(job, cluster);
   EXPECT_NE(full.out_of_memory, "");
   EXPECT_EQ(fit_of(full).decisive().memory.phase, allocator::RunPhase::save);
+  EXPECT_NE(verdict_text(full).find("while a checkpoint is saved"), std::string::npos);
   EXPECT_TRUE(fit_of(full).phases[2].fit != allocator::Fit::no) << "the steps themselves fit";
 }
 
