@@ -67,6 +67,13 @@ std::string failed_at(const torch::TorchPrediction& prediction) {
   return prediction.failed_step == 0 ? "to make the model" : fmt::format("for step {}", prediction.failed_step);
 }
 
+/// What steps need nothing of: how the model comes to its device, and what is saved. Empty where a step is the trouble.
+std::string_view lean_phase(const torch::TorchJob& job, const torch::TorchPrediction& prediction) {
+  if (prediction.saves) return "the steps fit; gather less for the checkpoint: torch.saving=full-to-host or sharded";
+  const bool whole = job.loading == allocator::Loading::whole;
+  return whole && prediction.failed_step == 0 ? "load shards: torch.loading=sharded" : "";
+}
+
 }  // namespace
 
 void add_report_options(Config& config) {
@@ -105,11 +112,13 @@ void expect_fit(const plan::Settings& settings, const Prediction& prediction, co
 void expect_fit(const plan::Settings& settings, const torch::TorchJob& job, const torch::TorchPrediction& prediction,
                 const Cluster& cluster) {
   if (prediction.out_of_memory.empty()) return;
+  const std::string why = fmt::format("the {} that a {} has are not enough {}", bytes_text(prediction.device_bytes),
+                                      cluster.device.name, failed_at(prediction));
+  if (const auto remedy = lean_phase(job, prediction); !remedy.empty())
+    throw InputError(ExitCode::infeasible, fmt::format("this plan does not fit: {}\n  {}", why, remedy));
   TorchFacts facts(job, cluster);
   TorchRuntime runtime(job, cluster, facts);
-  throw does_not_fit(fmt::format("the {} that a {} has are not enough {}", bytes_text(prediction.device_bytes),
-                                 cluster.device.name, failed_at(prediction)),
-                     point_of(settings, job), cluster, runtime);
+  throw does_not_fit(why, point_of(settings, job), cluster, runtime);
 }
 
 }  // namespace foreshard::sim::planner
