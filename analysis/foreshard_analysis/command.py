@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from foreshard_analysis.comparison import comparison_text, joined_ops, part_rows, predicted_and_measured
-from foreshard_analysis.errors import ExitCode, InputError
+from foreshard_analysis.errors import ExitCode, InputError, usage
 from foreshard_analysis.events import spans, typical_step
 from foreshard_analysis.figures.comparison import comparison_figure
 from foreshard_analysis.figures.memory import memory_figure
@@ -131,7 +131,17 @@ def _title(trace: Trace, rank: int, step: int) -> str:
 
 
 def _out(options: argparse.Namespace, default: str) -> Path:
-    return options.out if options.out else Path(default)
+    """What to write, which is none of the files that were read."""
+    path = options.out if options.out else Path(default)
+    if any(path.exists() and path.samefile(name) for name in _inputs(options)):
+        raise usage(f"{path} is read and would be overwritten", "another name for --out")
+    return path
+
+
+def _inputs(options: argparse.Namespace) -> list[Path]:
+    given = vars(options)
+    single = [given[key] for key in ("trace", "beside", "predicted", "measured") if given.get(key)]
+    return [Path(name) for name in (*single, *given.get("traces", ()), *given.get("tables", ()))]
 
 
 def _written(options: argparse.Namespace, path: Path, figure) -> int:

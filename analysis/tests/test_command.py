@@ -55,6 +55,15 @@ def test_a_file_that_exists_is_kept_unless_forced(one_step: Path, tmp_path: Path
     assert out.read_text() != "mine"
 
 
+@pytest.mark.parametrize("name", ["report", "timeline", "memory", "scaling"])
+def test_a_trace_is_never_overwritten_by_what_is_made_of_it(name: str, one_step: Path, tmp_path: Path, capsys) -> None:
+    before = one_step.read_bytes()
+    other_name = tmp_path / "link.svg"
+    other_name.symlink_to(one_step)
+    assert run([name, str(one_step), "--out", str(other_name), "--force"]) == 2
+    assert one_step.read_bytes() == before and "would be overwritten" in capsys.readouterr().err
+
+
 def test_an_unknown_kind_of_figure_is_refused(one_step: Path, tmp_path: Path) -> None:
     assert run(["memory", str(one_step), "--out", str(tmp_path / "f.bmp")]) == 2
     assert not (tmp_path / "f.bmp").exists()
