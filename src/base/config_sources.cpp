@@ -53,6 +53,16 @@ std::string key_of(std::string_view variable, const std::vector<std::string>& ke
   return misspelt ? name : std::string();
 }
 
+/// For a message: no more than the beginning, and of that what is text.
+std::string shown(std::string_view text) {
+  const std::string_view characters = text.substr(0, utf8_prefix(text));
+  std::string result = shortened(characters, 60);
+  if (characters.size() < text.size() && result.size() == characters.size()) result += "…";
+  std::ranges::replace_if(
+      result, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return result;
+}
+
 std::string_view without_comment(std::string_view line) {
   const std::string_view text = trimmed(line);
   if (text.empty() || text.front() == '#' || text.front() == ';') return {};
@@ -113,11 +123,12 @@ std::vector<Setting> read_ini(const std::filesystem::path& path, std::vector<std
     if (is_section(text)) {
       section = trimmed(text.substr(1, text.size() - 2));
     } else if (text.find('=') == std::string_view::npos) {
-      problems.push_back(fmt::format("{}: `{}` is neither `[section]` nor `key = value`", origin, text));
+      problems.push_back(fmt::format("{}: `{}` is neither `[section]` nor `key = value`", origin, shown(text)));
     } else {
       settings.push_back(ini_setting(section, text, origin));
     }
   }
+  if (!file.eof()) problems.push_back(fmt::format("configuration file {}: cannot be read to its end", path.string()));
   return settings;
 }
 

@@ -39,12 +39,44 @@ std::string nearest_of(std::string_view word, std::span<const Name> names) {
   std::string best;
   std::size_t best_distance = std::string::npos;
   for (const std::string_view name : names) {
+    const std::size_t least = std::max(word.size(), name.size()) - std::min(word.size(), name.size());
+    if (least > tolerance(word, name)) continue;
     const std::size_t distance = edit_distance(word, name);
     if (distance > tolerance(word, name) || distance >= best_distance) continue;
     best = name;
     best_distance = distance;
   }
   return best;
+}
+
+unsigned byte_at(std::string_view text, std::size_t index) { return static_cast<unsigned char>(text[index]); }
+
+bool continues(std::string_view text, std::size_t index) {
+  return index < text.size() && (byte_at(text, index) & 0xC0U) == 0x80;
+}
+
+/// Bytes of the character that begins with `lead`; 0 if none does.
+std::size_t bytes_of_character(unsigned lead) {
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead < 0xE0) return 2;
+  if (lead >= 0xE0 && lead < 0xF0) return 3;
+  return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+}
+
+/// The second byte rules out what is longer than need be, surrogates, and what is above U+10FFFF.
+bool is_second_byte(unsigned lead, unsigned second) {
+  if (lead == 0xE0) return second >= 0xA0;
+  if (lead == 0xED) return second < 0xA0;
+  if (lead == 0xF0) return second >= 0x90;
+  return lead != 0xF4 || second < 0x90;
+}
+
+/// Bytes of the character at `at`; 0 if there is none.
+std::size_t character_at(std::string_view text, std::size_t at) {
+  const std::size_t size = bytes_of_character(byte_at(text, at));
+  for (std::size_t i = 1; i < size; ++i)
+    if (!continues(text, at + i)) return 0;
+  return size > 1 && !is_second_byte(byte_at(text, at), byte_at(text, at + 1)) ? 0 : size;
 }
 
 template <class Name>
@@ -74,6 +106,22 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && continues(text, most)) --most;
+  return std::string(text.substr(0, most)) + "…";
+}
+
+std::size_t utf8_prefix(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size())
+    if (const std::size_t size = character_at(text, at); size > 0)
+      at += size;
+    else
+      break;
+  return at;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

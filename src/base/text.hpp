@@ -21,6 +21,12 @@ std::string numbered(std::string_view heading, std::span<const std::string> prob
 
 std::string_view trimmed(std::string_view text);
 
+/// `text`, or its beginning and "…" where it is longer than `most` bytes; characters of UTF-8 stay whole.
+std::string shortened(std::string_view text, std::size_t most);
+
+/// Length of the longest beginning of `text` that is UTF-8: its size, if all of it is.
+std::size_t utf8_prefix(std::string_view text);
+
 /// The parts between separators, at least one; views of `text`.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

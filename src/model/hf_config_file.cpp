@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -43,14 +44,16 @@ std::string content_of(const std::string& path) {
   return text;
 }
 
-std::string shortened(std::string text) {
-  if (text.size() <= shown_length) return text;
-  std::size_t end = shown_length;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;  // within a character
-  return text.substr(0, end) + "…";
+std::string text_of(const Json& value) {
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), shown_length);
 }
 
-std::string text_of(const Json& value) { return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
+/// Without the library's own name for it.
+std::string place_of(const Json::exception& error) {
+  const std::string_view text = error.what();
+  const std::size_t end = text.find("] ");
+  return shortened(end == std::string_view::npos ? text : text.substr(end + 2), shown_length);
+}
 
 bool is_whole(const Json& value, std::int64_t least, std::int64_t most = largest) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) return false;
@@ -78,7 +81,7 @@ HfConfigFile HfConfigFile::parse(std::string_view text, std::string origin) {
     if (!json.is_object()) refuse_file(origin, fmt::format("{} is not an object", text_of(json)));
     return {std::move(json), std::move(origin)};
   } catch (const Json::exception& error) {
-    refuse_file(origin, fmt::format("not JSON, or cut short ({})", shortened(error.what())));
+    refuse_file(origin, fmt::format("not JSON, or cut short ({})", place_of(error)));
   }
 }
 
@@ -234,7 +237,7 @@ void HfConfigFile::refuse(std::string_view key, std::string_view expected) {
 std::vector<std::string> HfConfigFile::unused() const {
   std::vector<std::string> keys;
   for (const auto& item : json_.items())
-    if (!read_.contains(item.key())) keys.push_back(shortened(item.key()));
+    if (!read_.contains(item.key())) keys.push_back(shortened(item.key(), shown_length));
   return keys;
 }
 

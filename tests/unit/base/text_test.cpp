@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/json_text.hpp"
 
 namespace foreshard {
 namespace {
@@ -23,6 +26,8 @@ TEST(Nearest, IsSilentWhenNothingIsNear) {
   EXPECT_EQ(did_you_mean("llama", presets), "");
 }
 
+TEST(Nearest, IsNotLookedForAmongNamesOfAnotherLength) { EXPECT_EQ(nearest(std::string(1000000, 'g'), presets), ""); }
+
 TEST(Nearest, AsksWithTheName) { EXPECT_EQ(did_you_mean("byte-tny", presets), " Did you mean `byte-tiny`?"); }
 
 TEST(Numbered, ListsOnlyWhenThereAreSeveral) {
@@ -34,6 +39,27 @@ TEST(Numbered, ListsOnlyWhenThereAreSeveral) {
 TEST(Trimmed, DropsBlanksAtBothEndsOnly) {
   EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
   EXPECT_EQ(trimmed("  "), "");
+}
+
+TEST(Shortened, KeepsCharactersWhole) {
+  EXPECT_EQ(shortened("seven", 5), "seven");
+  EXPECT_EQ(shortened("eleven", 5), "eleve…");
+  EXPECT_EQ(shortened("5 × 3", 3), "5 …") << "the sign has two bytes";
+}
+
+TEST(Utf8Prefix, EndsBeforeTheFirstByteThatIsNone) {
+  for (const std::string_view valid : {"", "plain", "5 × 3", "\xEF\xBF\xBD", "\xED\x9F\xBF", "\xF0\x9F\x98\x80"})
+    EXPECT_EQ(utf8_prefix(valid), valid.size()) << valid;
+  EXPECT_EQ(utf8_prefix("ab\xFFzz"), 2u);
+  for (const std::string_view none : {"\x80", "\xC3", "\xC3z", "\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xE2\x82",
+                                      "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80"})
+    EXPECT_EQ(utf8_prefix(none), 0u) << none.size();
+}
+
+TEST(JsonText, OfBytesThatAreNotTextCanBeReadBack) {
+  const nlohmann::json json{{"file", "a\xFF.json"}};
+  EXPECT_EQ(nlohmann::json::parse(json_text(json)).at("file"), "a\uFFFD.json");
+  EXPECT_EQ(json_text(nlohmann::json{{"a", 1}}, -1), R"({"a":1})");
 }
 
 }  // namespace
