@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
+#include "base/output_files.hpp"
 #include "base/run_main.hpp"
 #include "sim/validation/validate.hpp"
 
@@ -26,15 +32,37 @@ Config keys() {
   return config;
 }
 
+namespace fs = std::filesystem;
+
+fs::path kept_as(const std::string& table, const std::string& folder) {
+  return fs::path(folder) / fs::path(table).filename();
+}
+
+/// No table may be overwritten by its own predictions, nor predictions by those of a table of the same name.
+void expect_places(const std::vector<std::string>& tables, const std::string& folder) {
+  std::map<fs::path, std::string> kept;
+  const std::vector<fs::path> inputs(tables.begin(), tables.end());
+  if (folder.empty()) return;
+  for (const std::string& table : tables) {
+    const fs::path place = kept_as(table, folder);
+    expect_no_input_overwritten(std::array{place}, inputs);
+    if (const auto [before, is_new] = kept.emplace(place, table); !is_new && before->second != table)
+      throw InputError(ExitCode::usage,
+                       fmt::format("--out={}: {} and {} would both be written to {}\n  expected: tables "
+                                   "of different names, or one call for each",
+                                   folder, before->second, table, place.string()));
+  }
+}
+
 void keep(const CsvTable& table, const std::string& folder) {
   if (folder.empty()) return;
   std::error_code error;
-  std::filesystem::create_directory(folder, error);
-  if (!std::filesystem::is_directory(folder))
+  fs::create_directory(folder, error);
+  if (!fs::is_directory(folder))
     throw InputError(ExitCode::usage, fmt::format("--out={}: is no folder and cannot be made one ({})\n  expected: a "
                                                   "folder, or a name in one that exists",
                                                   folder, error ? error.message() : "it is a file"));
-  write_csv((std::filesystem::path(folder) / std::filesystem::path(table.path).filename()).string(), table);
+  write_csv(kept_as(table.path, folder).string(), table);
 }
 
 }  // namespace
@@ -47,13 +75,14 @@ int validate_command(int argc, const char* const* argv) {
   if (const auto path = config.get<std::string>("constants"); !path.empty()) profile.override_from(path);
   const Level level = config.get<std::string>("level") == "event" ? Level::event : Level::closed_form;
   Validation validation;
+  expect_places(config.arguments(), config.get<std::string>("out"));
   for (const std::string& path : config.arguments()) {
     CsvTable table = read_csv(path);
     if (table.rows.empty()) throw InputError(ExitCode::bad_input, path + ": has a header line, and no rows under it");
     validate(table, profile, validation, level);
     keep(table, config.get<std::string>("out"));
   }
-  fmt::print("{}\n", config.get<bool>("json") ? to_json(validation).dump(1) : to_text(validation));
+  fmt::print("{}\n", config.get<bool>("json") ? json_text(to_json(validation), 1) : to_text(validation));
   return 0;
 }
 

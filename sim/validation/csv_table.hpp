@@ -15,7 +15,8 @@ struct CsvTable {
   std::size_t column(const std::string& name) const;
 };
 
-/// Throws InputError(bad_input) that names the file, and the row where one is not as long as the header.
+/// Throws InputError(bad_input) that names the file, the row where one is not as long as the header, and the line where
+/// the file is not UTF-8.
 CsvTable read_csv(const std::string& path);
 
 /// Overwrites `path`; every field is quoted. Throws InputError(bad_input) if it cannot be written.

@@ -70,24 +70,26 @@ struct Reader {
 
   void operator()(Text member) const { row.*member = text; }
   void operator()(Number member) const {
-    if (!text.empty()) row.*member = number();
+    if (const double value = number(); value > 0) row.*member = value;
   }
   void operator()(Count member) const {
-    if (text.empty()) return;
-    const double value = number();
-    if (value != std::floor(value) || value < 0 || value > 9e15) refuse("a whole number of at least 0");
-    row.*member = static_cast<std::int64_t>(value);
+    const double value = number(), most = member == &R::global_batch_tokens ? 1e15 : 1 << 20;
+    if (value != std::floor(value) || value > most) refuse(fmt::format("a whole number of at most {:.0f}", most));
+    if (value > 0) row.*member = static_cast<std::int64_t>(value);
   }
 
+  /// 0 of an empty field: no size and no figure of a run is 0.
   double number() const {
     double value = 0;
     const char* end = text.data() + text.size();
+    if (text.empty()) return 0;
     const auto [parsed, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || parsed != end || !std::isfinite(value)) refuse("a number, or nothing");
+    const bool plausible = value == 0 || (value >= 1e-9 && value <= 1e18);
+    if (error != std::errc() || parsed != end || !plausible) refuse("a number from 1e-9 to 1e18, or nothing");
     return value;
   }
-  [[noreturn]] void refuse(const char* expected) const {
-    throw InputError(ExitCode::bad_input, fmt::format("{} is '{}'; expected {}", where, text, expected));
+  [[noreturn]] void refuse(const std::string& expected) const {
+    throw InputError(ExitCode::bad_input, fmt::format("{} is '{}'; expected {}", where, shortened(text, 60), expected));
   }
 };
 

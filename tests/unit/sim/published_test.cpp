@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "sim/validation/command.hpp"
 #include "sim/validation/csv_table.hpp"
 #include "sim/validation/predict_run.hpp"
 #include "sim/validation/published_run.hpp"
@@ -58,6 +59,8 @@ TEST_F(Csv, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal_of([&] { read_csv(file("")); }), HasSubstr("is empty"));
   EXPECT_THAT(refusal_of([&] { read_csv(file("a,b\n1,\"2\n")); }), HasSubstr("line 2"));
   EXPECT_THAT(refusal_of([&] { read_csv((folder_ / "none.csv").string()); }), HasSubstr("cannot be read"));
+  EXPECT_THAT(refusal_of([&] { read_csv(folder_.string()); }), HasSubstr("is a folder"));
+  EXPECT_THAT(refusal_of([&] { read_csv(file("a,b\n1,5 \xD7 3\n")); }), AllOf(HasSubstr("line 2"), HasSubstr("0xD7")));
   EXPECT_THAT(refusal_of([&] { read_csv(file("layers,b\n1,2\n")).column("layer"); }),
               HasSubstr("Did you mean `layers`"));
 }
@@ -77,17 +80,49 @@ class Published : public Csv {
   static std::string skip_of(const PublishedRow& row) { return std::get<Skip>(interpret(row)).reason; }
 };
 
+/// A table of one row that says nothing but the number of layers.
+std::string table_with(const std::string& layers) {
+  return "source,ref,model,params_b,layers,d_model,heads,kv_heads,d_ff,vocab,seq_len,gpu,gpu_mem_gb,n_gpus,gpus_per_"
+         "node,"
+         "interconnect,strategy,reshard_after_forward,tp,pp,cp,precision,micro_batch_per_gpu,grad_accum,global_batch_"
+         "tokens,"
+         "activation_ckpt,offload,compile_or_flash,tokens_per_s_per_gpu,step_time_s,tflops_per_gpu,mfu_pct,hfu_pct,"
+         "peak_mem_gib,peak_mem_kind,oom,notes,peak_mem_as_printed,plain_dp,exclude\n"
+         ",,,," +
+         layers + std::string(35, ',') + "\n";
+}
+
 TEST_F(Published, ANumberThatIsNoneIsNamedWithItsPlace) {
-  const std::string table =
-      "source,ref,model,params_b,layers,d_model,heads,kv_heads,d_ff,vocab,seq_len,gpu,gpu_mem_gb,n_gpus,gpus_per_node,"
-      "interconnect,strategy,reshard_after_forward,tp,pp,cp,precision,micro_batch_per_gpu,grad_accum,global_batch_"
-      "tokens,"
-      "activation_ckpt,offload,compile_or_flash,tokens_per_s_per_gpu,step_time_s,tflops_per_gpu,mfu_pct,hfu_pct,"
-      "peak_mem_gib,peak_mem_kind,oom,notes,peak_mem_as_printed,plain_dp,exclude\n"
-      ",,,,many" +
-      std::string(35, ',') + "\n";
-  EXPECT_THAT(refusal_of([&] { published_rows(read_csv(file(table))); }),
-              AllOf(HasSubstr("row 1, layers is 'many'"), HasSubstr("expected a number")));
+  const auto refusal = [&](const std::string& layers) {
+    return refusal_of([&] { published_rows(read_csv(file(table_with(layers)))); });
+  };
+  EXPECT_THAT(refusal("many"), AllOf(HasSubstr("row 1, layers is 'many'"), HasSubstr("expected a number")));
+  EXPECT_THAT(refusal("-3"), HasSubstr("expected a number"));
+  EXPECT_THAT(refusal("nan"), HasSubstr("expected a number"));
+  EXPECT_THAT(refusal("2.5"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(refusal("1e15"), HasSubstr("expected a whole number of at most 1048576"));
+  EXPECT_LT(refusal(std::string(100000, 'x')).size(), 300U);
+}
+
+TEST_F(Published, AZeroIsNoSize) {
+  EXPECT_EQ(published_rows(read_csv(file(table_with("0")))).front().layers, std::nullopt);
+  EXPECT_EQ(published_rows(read_csv(file(table_with("")))).front().layers, std::nullopt);
+  EXPECT_EQ(published_rows(read_csv(file(table_with("32")))).front().layers, 32);
+}
+
+TEST_F(Published, NoTableIsOverwrittenByItsPredictions) {
+  const auto refusal = [&](std::vector<std::string> arguments) {
+    std::vector<const char*> argv{"validate"};
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    return refusal_of([&] { validate_command(static_cast<int>(argv.size()), argv.data()); });
+  };
+  const std::string text = table_with("32"), table = file(text);
+  EXPECT_THAT(refusal({"--out=" + folder_.string(), table}), HasSubstr("would be overwritten"));
+  EXPECT_EQ(fs::file_size(table), text.size());
+  fs::create_directories(folder_ / "a");
+  std::ofstream(folder_ / "a" / "t.csv") << text;
+  EXPECT_THAT(refusal({"--out=" + (folder_ / "out").string(), table, (folder_ / "a" / "t.csv").string()}),
+              HasSubstr("would both be written to"));
 }
 
 TEST_F(Published, RowsThatCannotBeUsedSayWhy) {
