@@ -11,6 +11,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/run_main.hpp"
 #include "base/text.hpp"
 #include "plan/build.hpp"
@@ -27,6 +28,7 @@
 #include "sim/predicted_trace.hpp"
 #include "sim/report.hpp"
 #include "sim/runtimes/command.hpp"
+#include "sim/runtimes/foreign_keys.hpp"
 #include "sim/runtimes/torch_job.hpp"
 #include "sim/validation/command.hpp"
 
@@ -102,7 +104,7 @@ void write_trace(const Config& config, int argc, char** argv, const sim::Predict
   trace::RunInfo run;
   run.run_id = "predicted";
   run.command_line = command_line(argc, argv);
-  run.config_json = config.to_json().dump();
+  run.config_json = json_text(config.to_json(), -1);
   sim::write_trace(path, run, prediction, plan, config.get<bool>("force"));
 }
 
@@ -233,15 +235,6 @@ void expect_a_command(int argc, char** argv) {
                                                 fmt::join(names, ", "), did_you_mean(argv[1], names)));
 }
 
-/// What only PyTorch has is not ignored.
-void refuse_torch_keys(const Config& config) {
-  for (const std::string& line : config.overrides())
-    if (line.starts_with("override: torch.") && line.ends_with("(from flag)"))
-      throw InputError(ExitCode::usage, fmt::format("{}: but runtime.profile is not PyTorch's\n  leave it out, or set "
-                                                    "runtime.profile=pytorch-fsdp1 or -fsdp2",
-                                                    line.substr(10)));
-}
-
 int run(int argc, char** argv) {
   for (const Command& command : commands)
     if (argc > 1 && std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
@@ -254,7 +247,7 @@ int run(int argc, char** argv) {
     throw InputError(
         ExitCode::usage,
         "--explain-memory explains PyTorch's memory\n  set runtime.profile to one of pytorch-* or deepspeed-*");
-  if (!torch) refuse_torch_keys(config);
+  sim::torch::refuse_foreign_keys(config, config.get<std::string>("runtime.profile"));
   if (torch)
     sim::torch::run_command(config, command_line(argc, argv));
   else if (!config.get<std::string>("what-if").empty())

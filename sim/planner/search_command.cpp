@@ -15,6 +15,7 @@
 #include "sim/planner/remedies.hpp"
 #include "sim/planner/report_search.hpp"
 #include "sim/planner/torch_runtime.hpp"
+#include "sim/runtimes/foreign_keys.hpp"
 
 namespace foreshard::sim::planner {
 namespace {
@@ -172,6 +173,7 @@ int search_command(int argc, const char* const* argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
+  torch::refuse_foreign_keys(config, config.get<std::string>("runtime.profile"));
   const Cluster cluster = cluster_of(config);
   const plan::Settings base = settings_of(config);
   const RunLength run = read_run_length(config);

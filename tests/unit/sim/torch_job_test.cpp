@@ -1,6 +1,7 @@
 // From the user's keys to a run of PyTorch, its report and its trace.
 #include "sim/runtimes/torch_job.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,11 +9,14 @@
 
 #include "base/error.hpp"
 #include "plan/build.hpp"
+#include "sim/runtimes/foreign_keys.hpp"
 #include "sim/runtimes/torch_report.hpp"
 #include "trace/check.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
+
+using ::testing::HasSubstr;
 
 /// The keys of foreshard-plan that matter here, as given.
 TorchJob job_of(std::vector<const char*> arguments) {
@@ -32,6 +36,31 @@ TEST(TorchJob, IsTheModelOfThePreset) {
   EXPECT_EQ(llama.parameters, 8'030'261'248);
   EXPECT_EQ(std::get<Decoder>(llama.run.model).kv_heads, 8);
   EXPECT_FALSE(std::get<Decoder>(llama.run.model).tied);
+}
+
+TEST(TorchJob, FlagsThatTheRuntimeDoesNotHaveAreRefused) {
+  const auto refusal = [](std::string_view profile, const char* flag) -> std::string {
+    Config config("test");
+    add_torch_keys(config);
+    const std::array arguments{"test", flag};
+    config.parse(2, arguments.data());
+    try {
+      refuse_foreign_keys(config, profile);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* own : {"", "foreshard-cuda"})
+    EXPECT_THAT(refusal(own, "--torch.release=2.4"), HasSubstr("torch.release = 2.4"));
+  EXPECT_THAT(refusal("foreshard-cuda", "--deepspeed.sub_group_size=1e6"), HasSubstr("to deepspeed-zero1"));
+  EXPECT_THAT(refusal("pytorch-fsdp2", "--deepspeed.overlap_comm=true"), HasSubstr("deepspeed.overlap_comm = true"));
+  EXPECT_THAT(refusal("pytorch-fsdp1", "--torch.bucket_cap_mb=5"), HasSubstr("to pytorch-ddp"));
+  EXPECT_THAT(refusal("deepspeed-zero3", "--torch.bucket_cap_mb=5"), HasSubstr("to pytorch-ddp"));
+  EXPECT_EQ(refusal("pytorch-ddp", "--torch.bucket_cap_mb=5"), "");
+  EXPECT_EQ(refusal("deepspeed-zero1", "--deepspeed.overlap_comm=true"), "");
+  for (const char* torchs : {"pytorch-ddp", "pytorch-fsdp2", "deepspeed-zero2"})
+    EXPECT_EQ(refusal(torchs, "--torch.release=2.4"), "");
 }
 
 TEST(TorchJob, CountsFlopsAsOurOwnPlansDo) {
