@@ -74,8 +74,8 @@ Quantity HardwareFile::quantity(const char* key, double least) const {
   if (!json.is_object() || !json.contains("value") || !json.contains("source") || !json.at("source").is_string())
     fail(key, json, R"({"value": a number, "source": a string})");
   const Json& value = json.at("value");
-  if (!value.is_number() || !(value.get<double>() >= least))
-    fail(key, value, fmt::format("a number of at least {}", least));
+  if (!value.is_number() || !(value.get<double>() >= least) || value.get<double>() > 1e18)
+    fail(key, value, fmt::format("a number of at least {} and at most 1e18", least));
   return {value.get<double>(), json.at("source").get<std::string>()};
 }
 

@@ -10,13 +10,12 @@
 #include "sim/cost/shape.hpp"
 #include "sim/network/collective.hpp"
 #include "sim/op_cost.hpp"
+#include "sim/virtual_time.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 using cost::Running;
-
-std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std::llround(seconds * 1e9)); }
 
 bool is_half(DType type) { return type == DType::bf16 || type == DType::f16; }
 
@@ -122,7 +121,7 @@ Demand GpuOpCost::estimate(const plan::Op& op) {
   Kernel found = kernel(op);
   found.seconds = measured_seconds(op).value_or(found.seconds);
   const double seconds = compute_factor_ * std::max(found.seconds, least_seconds());
-  return {.duration_ns = nanoseconds(seconds),
+  return {.duration_ns = op_nanoseconds(seconds),
           .core = 0,
           .memory = std::min(1.0, found.memory_s / seconds),
           .blocks = found.blocks};
@@ -204,13 +203,13 @@ double GpuOpCost::host_link_bytes_per_s(OpKind copy) {
 Demand GpuOpCost::copy(const plan::Op& op) {
   const double bytes = std::max(op.cost.read_bytes, op.cost.written_bytes);
   const double seconds = profile_.memory_start_s.value + bytes / host_link_bytes_per_s(op.kind);
-  return {.duration_ns = nanoseconds(seconds), .core = 0, .memory = std::min(1.0, memory_seconds(bytes) / seconds)};
+  return {.duration_ns = op_nanoseconds(seconds), .core = 0, .memory = std::min(1.0, memory_seconds(bytes) / seconds)};
 }
 
 Demand GpuOpCost::in_host(const plan::Op& op) {
   sources_.insert(host_bytes_per_s.source);
   const int ranks = std::min(cluster_.gpus_per_node, plan_.mesh.world_size());
-  return {.duration_ns = nanoseconds(moved_bytes(op) * ranks / host_bytes_per_s.value), .core = 0};
+  return {.duration_ns = op_nanoseconds(moved_bytes(op) * ranks / host_bytes_per_s.value), .core = 0};
 }
 
 void GpuOpCost::add_sources(const cost::Members& members) {
@@ -243,7 +242,7 @@ Demand GpuOpCost::collective(const plan::Op& op) {
     add_sources(members);
   const double transfer_s = std::clamp(cost_of(2 * bytes).seconds - cost.seconds, 0.0, cost.seconds);
   const double seconds = table ? cost.seconds : std::max(cost.seconds, profile_.memory_start_s.value);
-  return {.duration_ns = nanoseconds(seconds),
+  return {.duration_ns = op_nanoseconds(seconds),
           .core = 0,
           .link = std::min(1.0, transfer_s / seconds),
           .memory = std::min(1.0, memory_seconds(2 * cost::passes(op.kind) * bytes) / seconds),

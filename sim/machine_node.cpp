@@ -45,7 +45,12 @@ int MachineNode::count() const {
 
 bool MachineNode::flag() const { return json_.is_boolean() ? json_.get<bool>() : (fail("true or false"), false); }
 std::string MachineNode::text() const { return json_.is_string() ? json_.get<std::string>() : (fail("a string"), ""); }
-Quantity MachineNode::quantity() const { return {at("value").number(0), at("source").text()}; }
+
+Quantity MachineNode::quantity() const {
+  const MachineNode value = at("value");
+  if (value.number(0) > 1e18) value.fail("a number of at most 1e18");
+  return {value.number(0), at("source").text()};
+}
 
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 

@@ -24,7 +24,7 @@ class MachineNode {
   int count() const;  ///< at least 1
   bool flag() const;
   std::string text() const;
-  Quantity quantity() const;  ///< {"value", "source"}, at least 0
+  Quantity quantity() const;  ///< {"value", "source"}, from 0 to 1e18
 
  private:
   const Json& json_;

@@ -1,17 +1,12 @@
 #include "sim/op_cost.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/virtual_time.hpp"
 
 namespace foreshard::sim {
-namespace {
-
-std::int64_t nanoseconds(double seconds) { return std::max<std::int64_t>(1, std::llround(seconds * 1e9)); }
-
-}  // namespace
 
 cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node) {
   const int members = mesh.members(group);
@@ -60,7 +55,7 @@ Demand OpCost::kernel(const plan::Op& op) {
       cost::kernel_seconds(machine_, op.kind, op.accumulate, op.sizes, busy_cores, &source, type_of(plan_, op));
   sources_.insert(std::move(source));
   const int threads = op.lane == plan::Lane::compute ? layout_.threads : 1;
-  return {nanoseconds(seconds / cost::team_speed(machine_, threads)), threads};
+  return {op_nanoseconds(seconds / cost::team_speed(machine_, threads)), threads};
 }
 
 Demand OpCost::collective(const plan::Op& op) {
@@ -74,7 +69,7 @@ Demand OpCost::collective(const plan::Op& op) {
   const double seconds = std::max(busy_s + time.network_s, machine_.kernel_floor_s.value);
   const double core_s = busy_s + received * machine_.network_core_s_per_byte.value;
   const double beside_s = busy_s + time.network_s / machine_.network_beside_compute.value;
-  return {.duration_ns = nanoseconds(seconds),
+  return {.duration_ns = op_nanoseconds(seconds),
           .core = time.network_s > 0 ? std::min(1.0, core_s / seconds) : 1.0,
           .link = std::min(1.0, time.network_s / seconds),
           .beside_compute = std::min(1.0, seconds / beside_s)};

@@ -6,17 +6,16 @@
 #include "sim/cost/stragglers.hpp"
 #include "sim/gpu_op_cost.hpp"
 #include "sim/hardware_sources.hpp"
+#include "sim/virtual_time.hpp"
 #include "trace/analysis.hpp"
 
 namespace foreshard::sim {
 namespace {
 
-std::int64_t nanoseconds(const Quantity& seconds) { return std::llround(seconds.value * 1e9); }
-
 Handover handover_of(const Machine& machine, const Layout& layout) {
   const bool alone = layout.ranks_per_node == 1;
-  return {nanoseconds(alone ? machine.handover_alone_s : machine.handover_next_s),
-          nanoseconds(machine.handover_wake_s)};
+  return {to_nanoseconds((alone ? machine.handover_alone_s : machine.handover_next_s).value),
+          to_nanoseconds(machine.handover_wake_s.value)};
 }
 
 std::array<double, plan::lane_count> lane_busy_s(const plan::Plan& plan, const Simulation& simulation) {

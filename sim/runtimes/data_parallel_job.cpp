@@ -42,7 +42,7 @@ void add_data_parallel_keys(Config& config) {
   config.add("torch.bucket_cap_mb", 25, "pytorch-ddp: gradients that are reduced together", {.unit = "MiB", .min = 1});
   config.add("torch.gradient_as_bucket_view", false, "pytorch-ddp: gradients are views of their buckets");
   const auto add = [&](const char* key, double value, const char* help) {
-    config.add(std::string("deepspeed.") + key, value, std::string("deepspeed-*: ") + help, {.min = 0});
+    config.add(std::string("deepspeed.") + key, value, std::string("deepspeed-*: ") + help, {.min = 0, .max = 1e15});
   };
   add("reduce_bucket_size", 5e8, "elements of gradients that are reduced together");
   config.add("deepspeed.overlap_comm", "auto", "deepspeed-*: reductions beside backward; auto = with stage 3",

@@ -1,11 +1,10 @@
 #include "sim/runtimes/gpu.hpp"
 
-#include <cmath>
+#include "sim/virtual_time.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
 
-Nanoseconds nanoseconds(double seconds) { return std::max<Nanoseconds>(1, std::llround(seconds * 1e9)); }
 double seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
 
 double waves(std::int64_t blocks, int sms) { return static_cast<double>((blocks + sms - 1) / sms); }
@@ -49,7 +48,7 @@ void Gpu::copies(std::int64_t bytes, model::OpKind kind) {
 void Gpu::run(const Kernel& kernel, double bytes, model::OpKind kind) {
   issue(issue_s_);
   const Nanoseconds start = time_.next_start(current_);
-  if (current_ != Stream::compute) return keep(time_.run(current_, nanoseconds(kernel.seconds)), kind, bytes, unit_);
+  if (current_ != Stream::compute) return keep(time_.run(current_, op_nanoseconds(kernel.seconds)), kind, bytes, unit_);
   host_bound_ += std::max<Nanoseconds>(0, time_.host() - time_.end_of(current_));
   const Span span = time_.run(current_, duration(kernel, start));
   busy_ += span.end - span.start;
@@ -81,17 +80,17 @@ Nanoseconds Gpu::duration(const Kernel& kernel, Nanoseconds start) {
     if (work <= before) break;
     work -= before, now += before;
     const double beside = std::max(0.0, static_cast<double>(load.span.end) - now), speed = speed_beside(kernel, load);
-    if (work <= beside * speed) return nanoseconds(1e-9 * (now + work / speed - begin));
+    if (work <= beside * speed) return op_nanoseconds(1e-9 * (now + work / speed - begin));
     work -= beside * speed, now += beside;
   }
-  return nanoseconds(1e-9 * (now + work - begin));
+  return op_nanoseconds(1e-9 * (now + work - begin));
 }
 
 void Gpu::collective(Communicator communicator, model::OpKind kind, std::int64_t bytes, std::size_t unit) {
   if (!kernels_) return;
   issue(collective_issue_s_);
   const Transfer& transfer = kernels_->collective(kind, static_cast<double>(bytes));
-  const Span span = time_.run(current_, communicator, nanoseconds(transfer.seconds));
+  const Span span = time_.run(current_, communicator, op_nanoseconds(transfer.seconds));
   loads_.push_back({{span.start - step_start_, span.end - step_start_}, transfer.memory_part, transfer.sms});
   keep(span, kind, static_cast<double>(bytes), static_cast<std::uint32_t>(unit));
 }

@@ -259,7 +259,7 @@ void add_torch_keys(Config& config) {
   config.add("torch.saving", "none", "pytorch-fsdp*: what a checkpoint behind the steady step gathers",
              {.choices = {"none", "sharded", "full-to-host", "full"}});
   config.add("torch.step_host_s", 0.0, "pytorch-*: host time of a step besides its operators: data, logging",
-             {.unit = "s", .min = 0});
+             {.unit = "s", .min = 0, .max = 86400});
   add_data_parallel_keys(config);
 }
 
