@@ -5,6 +5,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/run_main.hpp"
 #include "trace/comparison.hpp"
 
@@ -48,7 +49,7 @@ int run(int argc, char** argv) {
   expect_kind(predicted, Kind::predicted);
   const auto comparison = compare(measured, predicted, config.get<double>("tolerance"), config.get<int>("skip-steps"));
   if (config.get<bool>("json"))
-    fmt::print("{}\n", json_of(comparison).dump(2));
+    fmt::print("{}\n", foreshard::json_text(json_of(comparison)));
   else
     fmt::print("{}", text_of(comparison));
   fmt::print(stderr, "open with: foreshard-trace export {} --perfetto measured.json, and the same for {}\n",

@@ -7,6 +7,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/run_main.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -164,7 +165,7 @@ int info(int argc, char** argv) {
   if (answered(config)) return done();
   Json all{{"schema", "foreshard-data-info"}, {"schema_version", 1}, {"shards", Json::array()}};
   for (const std::string& path : config.arguments()) all["shards"].push_back(facts_of(path));
-  if (config.get<bool>("json")) fmt::print("{}\n", all.dump(2));
+  if (config.get<bool>("json")) fmt::print("{}\n", json_text(all));
   for (const Json& facts : all["shards"]) {
     if (!config.get<bool>("json")) print_facts(facts);
     check_digest(facts);

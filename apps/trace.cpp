@@ -6,6 +6,7 @@
 
 #include "base/config.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/run_main.hpp"
 #include "base/text.hpp"
 #include "trace/check.hpp"
@@ -46,7 +47,7 @@ void hint(const std::string& text) { fmt::print(stderr, "open with: {}\n", text)
 int info(const Config& config, const Trace& trace) {
   const auto overview = foreshard::trace::overview_of(trace);
   if (config.get<bool>("json"))
-    fmt::print("{}\n", json_of(trace, overview).dump(2));
+    fmt::print("{}\n", foreshard::json_text(json_of(trace, overview)));
   else
     fmt::print("{}", text_of(trace, overview));
   hint(fmt::format("foreshard-trace export {} --perfetto trace.json", trace.path));
@@ -84,7 +85,7 @@ int check(const Config& config, const Trace& trace) {
   bool passed = true;
   for (const Finding& finding : findings) passed = passed && finding.violations == 0;
   if (config.get<bool>("json"))
-    fmt::print("{}\n", json_of(trace, findings, passed).dump(2));
+    fmt::print("{}\n", foreshard::json_text(json_of(trace, findings, passed)));
   else
     print_findings(trace, findings);
   hint(fmt::format("foreshard-trace info {}", trace.path));

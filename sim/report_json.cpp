@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "sim/report.hpp"
 #include "sim/report_gpu.hpp"
 
@@ -87,7 +88,7 @@ std::string report_json(const Prediction& prediction, const Subject& subject) {
     json.erase("rss_bytes");
     json["gpu"] = gpu_json(prediction, plan);
   }
-  return json.dump(2) + "\n";
+  return json_text(json) + "\n";
 }
 
 }  // namespace foreshard::sim

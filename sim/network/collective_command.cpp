@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/run_main.hpp"
 #include "sim/network/sweep.hpp"
 
@@ -74,7 +75,7 @@ int collective_command(int argc, const char* const* argv) {
                                       {"ranks", group.ranks},
                                       {"ranks_per_node", group.ranks_per_node},
                                       {"sizes", sweep_json(rows)}};
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{} among {} ranks, {} a node: {}, {}; bandwidths in GB/s\n{}", op, group.ranks, group.ranks_per_node,
                cluster.name, cluster.device.name, sweep_text(rows));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 
 namespace foreshard::sim::network {
 namespace {
@@ -145,7 +146,7 @@ std::string to_json(const Fabric& fabric) {
                                     {"reduce_scatter_s_per_sqrt_byte", quantity(fabric.reduce_scatter_s_per_sqrt_byte)},
                                     {"all_reduce_s_per_sqrt_byte", quantity(fabric.all_reduce_s_per_sqrt_byte)},
                                     {"efficiency", quantity(fabric.efficiency)}};
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace foreshard::sim::network

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/units.hpp"
 #include "sim/planner/explain.hpp"
 #include "sim/planner/remedies.hpp"
@@ -59,7 +60,7 @@ std::string as_json(const std::string& report, const Additions& all) {
   if (all.explanation) json["explanation"] = explanation_json(*all.explanation);
   if (all.run) json["run"] = json_of(*all.run);
   if (json.contains("gpu")) json["gpu"]["plausible"] = !all.implausible.has_value();
-  return json.dump(2) + "\n";
+  return json_text(json) + "\n";
 }
 
 std::string failed_at(const torch::TorchPrediction& prediction) {

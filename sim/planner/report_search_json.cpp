@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "sim/planner/report_search.hpp"
 
 namespace foreshard::sim::planner {
@@ -73,7 +74,7 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
                   {"left_out", subject.space.left_out},
                   {"best", result.best() ? plan_json(*result.best(), subject) : Json()},
                   {"pareto", pareto}};
-  return json.dump(2) + "\n";
+  return json_text(json) + "\n";
 }
 
 std::string search_csv(const SearchResult& result, const SearchSubject& subject) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
@@ -121,7 +122,7 @@ std::string as_json(const WhatIf& what_if, const std::vector<Column>& columns) {
     }
     values.push_back(std::move(entry));
   }
-  return Json{{"schema", 1}, {"key", what_if.key}, {"values", values}}.dump(2) + "\n";
+  return json_text(Json{{"schema", 1}, {"key", what_if.key}, {"values", values}}) + "\n";
 }
 
 }  // namespace

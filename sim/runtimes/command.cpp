@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "sim/planner/extended_report.hpp"
 #include "sim/runtimes/recorded_memory.hpp"
 #include "sim/runtimes/runtime_names.hpp"
@@ -45,7 +46,8 @@ void keep_trace(const Config& config, const std::string& command_line, const Tor
                      fmt::format("--trace={}: the run does not fit its device, so there is no step to write\n  leave "
                                  "--trace out to see what is missing",
                                  path));
-  const trace::RunInfo run{.run_id = "predicted", .command_line = command_line, .config_json = config.to_json().dump()};
+  const trace::RunInfo run{
+      .run_id = "predicted", .command_line = command_line, .config_json = json_text(config.to_json(), -1)};
   write_trace(path, run, prediction, job, config.get<bool>("force"));
 }
 
@@ -63,7 +65,7 @@ void run_command(const Config& config, const std::string& command_line) {
   const TorchJob job = read_torch_job(config, settings);
   if (config.get<bool>("explain-memory")) {
     const allocator::PeakReport report = explain_memory(job, cluster);
-    return fmt::print("{}", config.get<bool>("json") ? to_json(report).dump(1) + "\n" : report.text());
+    return fmt::print("{}", config.get<bool>("json") ? json_text(to_json(report), 1) + "\n" : report.text());
   }
   const TorchPrediction prediction = predict(job, cluster);
   keep_trace(config, command_line, prediction, job);

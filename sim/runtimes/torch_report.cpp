@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/units.hpp"
 #include "sim/hardware_sources.hpp"
 #include "sim/runtimes/runtime_names.hpp"
@@ -192,12 +193,12 @@ std::string report_json(const TorchPrediction& prediction, const TorchJob& job, 
     json["first_step"] = times_json(prediction.first);
     json["first_step_memory"] = memory_json(prediction.memory.steps.front(), prediction.peaks.front());
   }
-  if (!prediction.out_of_memory.empty()) return json.dump(2) + "\n";
+  if (!prediction.out_of_memory.empty()) return json_text(json) + "\n";
   json["memory"] = memory_json(prediction.memory.steps.back(), prediction.peaks.back());
   json["tokens_per_s_per_device"] = prediction.flops.tokens / prediction.steady.seconds;
   json["utilization"] = utilization_json(prediction);
   json.update(times_json(prediction.steady));
-  return json.dump(2) + "\n";
+  return json_text(json) + "\n";
 }
 
 }  // namespace foreshard::sim::torch

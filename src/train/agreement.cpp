@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/json_text.hpp"
 #include "plan/print.hpp"
 
 namespace foreshard::train {
@@ -76,7 +77,7 @@ std::string config_text(const Config& config) {
   for (const auto& [path, value] : keys.items()) {
     std::string key = path.substr(1);
     std::ranges::replace(key, '/', '.');
-    if (!is_own(key)) text += fmt::format("{} = {}\n", key, value.dump());
+    if (!is_own(key)) text += fmt::format("{} = {}\n", key, json_text(value, -1));
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/version.hpp"
 
 extern char** environ;
@@ -106,7 +107,7 @@ RunRecord::RunRecord(std::filesystem::path path, std::string run_id, std::vector
   write();
 }
 
-void RunRecord::write() const { write_file(path_, json_.dump(2) + "\n"); }
+void RunRecord::write() const { write_file(path_, json_text(json_) + "\n"); }
 
 void RunRecord::finish(const std::string& exit_reason, int exit_code) {
   json_["end"] = utc_text(now());

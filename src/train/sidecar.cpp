@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/sha256.hpp"
 
 namespace foreshard::train {
@@ -59,8 +60,9 @@ std::filesystem::path sidecar_path(const std::filesystem::path& shard) {
 }
 
 void write_sidecar(const std::filesystem::path& path, const Sidecar& sidecar) {
+  const std::string text = json_text(json_of(sidecar));
   std::ofstream file(path);
-  file << json_of(sidecar).dump(2) << '\n';
+  file << text << '\n';
   file.close();
   if (!file) throw LibraryError(fmt::format("writing {}: is the disk full?", path.string()));
 }

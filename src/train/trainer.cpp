@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "base/process_memory.hpp"
 #include "base/units.hpp"
@@ -129,7 +130,7 @@ void Trainer::open_trace(const std::string& command_line) {
   const std::int64_t unix_ns = static_cast<std::int64_t>(unix_time_s() * 1e9);
   const trace::RunInfo run{.run_id = folder_ ? folder_->run_id() : "",
                            .command_line = command_line,
-                           .config_json = config_.to_json().dump(),
+                           .config_json = json_text(config_.to_json(), -1),
                            .world_size = communicator_.size(),
                            .time_origin_unix_ns = unix_ns - now_ns(),
                            .clock_error_ns = self_test_.clock_error_ns};
