@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/output_files.hpp"
 #include "trace/export.hpp"
 #include "trace/names.hpp"
 #include "trace/output_file.hpp"
@@ -78,7 +79,7 @@ void export_csv(const Trace& trace, const Selection& selection, const std::strin
                                  "lists those it has",
                                  trace.path));
   if (path.ends_with(".csv")) return write_events(trace, selection, path, force);
-  std::filesystem::create_directories(path);
+  make_folder(path);
   write_events(trace, selection, file_in(path, "events.csv"), force);
   write_steps(trace, selection, file_in(path, "steps.csv"), force);
   write_memory(trace, selection, file_in(path, "memory.csv"), force);

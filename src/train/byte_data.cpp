@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <span>
 
 #include "base/error.hpp"
+#include "base/output_files.hpp"
 #include "base/units.hpp"
 
 namespace foreshard::train {
@@ -52,10 +54,6 @@ Sidecar::Shard write_part(const std::filesystem::path& path, std::span<const std
   return {path.filename().string(), sha256_of_file(path), std::ssize(tokens)};
 }
 
-void make_folder_of(const std::filesystem::path& file) {
-  if (!file.parent_path().empty()) std::filesystem::create_directories(file.parent_path());
-}
-
 }  // namespace
 
 std::size_t split_at_line(std::string_view text, double val_fraction) {
@@ -74,6 +72,7 @@ std::vector<std::filesystem::path> byte_data_files(const std::string& prefix) {
 Sidecar make_byte_data(const ByteDataOptions& options) {
   const auto files = byte_data_files(options.out);
   if (!options.force) check_free(files);
+  expect_no_input_overwritten(files, std::array{options.text});
   const std::string text = read_text(options.text);
   const std::vector<std::uint16_t> tokens = tokens_of(text);
   const std::size_t cut = split_at_line(text, options.val_fraction);
@@ -85,7 +84,7 @@ Sidecar make_byte_data(const ByteDataOptions& options) {
                   .licence = options.licence,
                   .token_count = std::ssize(tokens),
                   .entropy = entropy_of(all)};
-  make_folder_of(files[0]);
+  make_folder(files[0].parent_path());
   sidecar.shards.push_back(write_part(files[0], all.first(cut)));
   if (cut < all.size()) sidecar.shards.push_back(write_part(files[1], all.subspan(cut)));
   write_sidecar(files[2], sidecar);

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/output_files.hpp"
 #include "base/random.hpp"
 
 namespace foreshard::train {
@@ -116,7 +117,7 @@ std::vector<std::filesystem::path> write_image_data(const LabelledImages& images
   std::vector<std::filesystem::path> files{prefix + "_train.bin"};
   if (held_out > 0) files.emplace_back(prefix + "_val.bin");
   if (!force) std::ranges::for_each(files, check_free);
-  if (const auto folder = files[0].parent_path(); !folder.empty()) std::filesystem::create_directories(folder);
+  make_folder(files[0].parent_path());
   write_image_shard(files[0], images, 0, count - held_out);
   if (held_out > 0) write_image_shard(files[1], images, count - held_out, held_out);
   return files;

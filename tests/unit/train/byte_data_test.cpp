@@ -114,6 +114,28 @@ TEST_F(ByteDataTest, NothingIsOverwrittenUnasked) {
   EXPECT_EQ(problem_of(options, ExitCode::usage), "");
 }
 
+TEST_F(ByteDataTest, ATextIsNeverOverwrittenByItsTokens) {
+  ByteDataOptions options = options_for("one\ntwo\nthree\n");
+  make_byte_data(options);
+  options.text = folder_ / "data/set_train.bin", options.force = true;
+  const std::string before = text_of(options.text);
+  EXPECT_THAT(problem_of(options, ExitCode::usage), HasSubstr("is read and would be overwritten"));
+  EXPECT_EQ(text_of(options.text), before);
+}
+
+TEST_F(ByteDataTest, AFolderThatCannotBeMadeIsNamed) {
+  ByteDataOptions options = options_for("one\ntwo\nthree\n");
+  options.out = (folder_ / "text.txt/set").string();
+  EXPECT_THAT(problem_of(options, ExitCode::usage), HasSubstr("text.txt: no such folder can be made"));
+}
+
+TEST_F(ByteDataTest, ASourceOfBytesThatAreNoTextIsKeptReadable) {
+  ByteDataOptions options = options_for("one\ntwo\nthree\n");
+  options.source = "caf\xE9";
+  make_byte_data(options);
+  EXPECT_EQ(read_sidecar(folder_ / "data/set.json")->source, "caf\uFFFD");
+}
+
 TEST_F(ByteDataTest, WithoutValidationThereIsOneShard) {
   ByteDataOptions options = options_for("one\ntwo\n");
   options.val_fraction = 0;
