@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 #include <thread>
 
 #include "base/error.hpp"
@@ -62,6 +63,9 @@ Failure failure_of_current_exception(std::string_view program) {
     return {error.what(), "this is a fault of Foreshard: please report it with the command line and `--version`"};
   } catch (const std::bad_alloc&) {
     return {"out of memory", "use a smaller model or batch, or more ranks"};
+  } catch (const std::system_error& error) {
+    return {fmt::format("the system refused: {}", error.what()),
+            "look for a full disk, or for rights that are missing"};
   } catch (const std::exception& error) {
     return {error.what(), "please report it with the command line and `--version`"};
   } catch (...) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -14,6 +16,7 @@ namespace foreshard {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int code = 0, aborted_with = -1;
@@ -49,6 +52,14 @@ TEST(RunMain, WhatCouldNotBePrintedIsAFailure) {
     std::exit(run_main("foreshard-test", [&] { return std::puts("text") < 0 || !opened ? 9 : 0; }));
   };
   EXPECT_EXIT(print_to_a_full_disk(), ::testing::ExitedWithCode(1), "could not be written");
+}
+
+TEST(RunMain, WhatTheSystemRefusesIsNoFaultToReport) {
+  const Outcome outcome =
+      outcome_of([]() -> int { throw std::system_error(ENOSPC, std::generic_category(), "stdout"); });
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.printed, HasSubstr("the system refused: stdout: No space left on device"));
+  EXPECT_THAT(outcome.printed, Not(HasSubstr("please report")));
 }
 
 TEST(RunMain, EverythingElseIsCodeOne) {
