@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -247,7 +248,8 @@ int run(int argc, char** argv) {
     throw InputError(
         ExitCode::usage,
         "--explain-memory explains PyTorch's memory\n  set runtime.profile to one of pytorch-* or deepspeed-*");
-  sim::torch::refuse_foreign_keys(config, config.get<std::string>("runtime.profile"));
+  const auto profile = config.get<std::string>("runtime.profile");
+  sim::torch::refuse_foreign_keys(config, std::array<std::string_view, 1>{profile});
   if (torch)
     sim::torch::run_command(config, command_line(argc, argv));
   else if (!config.get<std::string>("what-if").empty())

@@ -19,7 +19,9 @@ using plan::Keep;
 constexpr std::array<std::string_view, 6> strategies{"full_shard",   "shard_grad_op",        "no_shard",
                                                      "hybrid_shard", "hybrid_shard_grad_op", "zero1"};
 
-constexpr std::array<std::string_view, 3> runtimes{"foreshard-cuda", "pytorch-fsdp1", "pytorch-fsdp2"};
+constexpr std::array<std::string_view, 7> runtimes{"foreshard-cuda", "pytorch-fsdp1",   "pytorch-fsdp2",
+                                                   "pytorch-ddp",    "deepspeed-zero1", "deepspeed-zero2",
+                                                   "deepspeed-zero3"};
 
 std::string text(DType type) { return type == DType::f32 ? "fp32" : type == DType::bf16 ? "bf16" : "fp16"; }
 std::string text(bool value) { return value ? "true" : "false"; }
@@ -53,10 +55,31 @@ auto tied(const Point& p) {
 
 std::string_view name_of(Runtime runtime) { return runtimes[static_cast<std::size_t>(runtime)]; }
 
-Runtime runtime_of(std::string_view name) {
+std::optional<Runtime> runtime_named(std::string_view name) {
   const auto found = std::ranges::find(runtimes, name);
-  FORESHARD_EXPECT(found != runtimes.end(), "a runtime that a search knows");
-  return static_cast<Runtime>(found - runtimes.begin());
+  return found == runtimes.end() ? std::nullopt : std::optional(static_cast<Runtime>(found - runtimes.begin()));
+}
+
+bool is_zero(Runtime runtime) {
+  return runtime == Runtime::zero1 || runtime == Runtime::zero2 || runtime == Runtime::zero3;
+}
+
+std::optional<Strategy> only_strategy(Runtime runtime) {
+  switch (runtime) {
+    case Runtime::ddp:
+      return Strategy::no_shard;
+    case Runtime::zero1:
+      return Strategy::zero1;
+    case Runtime::zero2:
+      return Strategy::shard_grad_op;
+    case Runtime::zero3:
+      return Strategy::full_shard;
+    case Runtime::own:
+    case Runtime::fsdp1:
+    case Runtime::fsdp2:
+      break;
+  }
+  return std::nullopt;
 }
 
 std::string_view name_of(Strategy strategy) { return strategies[static_cast<std::size_t>(strategy)]; }
@@ -142,6 +165,8 @@ Point point_of(const plan::Settings& settings) {
 namespace {
 
 void add_mesh(KeyValues& keys, const Point& p) {
+  if (p.runtime != Runtime::own) keys.emplace_back("runtime.profile", name_of(p.runtime));
+  if (only_strategy(p.runtime)) return keys.emplace_back("parallel.world_size", text(p.gpus)), void();
   keys.insert(keys.end(), {{"parallel.world_size", text(p.gpus)},
                            {"parallel.strategy", std::string(name_of(p.strategy))},
                            {"parallel.shard_degree", is_hybrid(p.strategy) ? text(p.shard_degree) : "-1"}});
@@ -151,11 +176,12 @@ void add_mesh(KeyValues& keys, const Point& p) {
 
 void add_step(KeyValues& keys, const Point& p) {
   keys.insert(keys.end(), {{"train.local_batch_size", text(p.local_batch)},
-                           {"train.global_batch_size", text(p.local_batch * p.micro_batches * p.gpus)},
-                           {"parallel.accumulation", text(p.accumulation)},
-                           {"activation_checkpoint.mode", text(p.recompute)}});
+                           {"train.global_batch_size", text(p.local_batch * p.micro_batches * p.gpus)}});
+  if (!is_zero(p.runtime)) keys.emplace_back("parallel.accumulation", text(p.accumulation));
+  keys.emplace_back("activation_checkpoint.mode", text(p.recompute));
   if (p.runtime == Runtime::own) keys.emplace_back("activation_checkpoint.every", text(p.recompute_every));
-  keys.insert(keys.end(), {{"precision.param", text(p.parameters)}, {"precision.reduce", text(p.reduction)}});
+  keys.emplace_back("precision.param", text(p.parameters));
+  if (p.runtime != Runtime::ddp) keys.emplace_back("precision.reduce", text(p.reduction));
 }
 
 void add_offload(KeyValues& keys, const plan::Offload& offload) {
@@ -165,6 +191,7 @@ void add_offload(KeyValues& keys, const plan::Offload& offload) {
 }
 
 void add_overlap(KeyValues& keys, const Point& p) {
+  if (only_strategy(p.runtime)) return;
   if (p.runtime != Runtime::fsdp2) keys.emplace_back("parallel.prefetch", text(p.prefetch));
   if (p.runtime != Runtime::fsdp1) keys.emplace_back("parallel.prefetch_depth", text(p.prefetch_depth));
   if (p.runtime != Runtime::fsdp2)
@@ -173,12 +200,14 @@ void add_overlap(KeyValues& keys, const Point& p) {
   if (p.runtime == Runtime::own) keys.emplace_back("parallel.reduce_limit", limit_text(p.reduce_limit));
 }
 
-/// PyTorch prefetches nothing explicitly unless it is told to, whatever our own default is.
+/// PyTorch prefetches nothing explicitly unless it is told to, whatever our own default is; DeepSpeed reduces in the
+/// type that it computes in.
 bool is_said(const Point& point, std::string_view key, const std::string& value, const Config& config) {
   const bool given = config.has(key) && !config.is_default(key);
   if (point.runtime != Runtime::own && !given &&
       (key == "parallel.prefetch_depth" || key == "parallel.forward_prefetch"))
     return value == "0";
+  if (is_zero(point.runtime) && !given && key == "precision.reduce") return value == text(point.parameters);
   return config.has(key) && config.get<std::string>(key) == value;
 }
 
@@ -206,7 +235,17 @@ bool is_kept_alike(const plan::ScheduleOptions& options) {
 
 namespace {
 
+/// DDP and ZeRO have none of what orders gathers.
+Point canonical_without_units(Point p) {
+  const Point plain{};
+  p.prefetch = plain.prefetch, p.prefetch_depth = plain.prefetch_depth, p.forward_prefetch = plain.forward_prefetch;
+  p.limit = plain.limit, p.reduce_limit = plain.reduce_limit, p.recompute_every = 1;
+  if (p.micro_batches == 1) p.accumulation = Accumulation::reduce;
+  return p;
+}
+
 Point canonical_of_torch(Point p) {
+  if (only_strategy(p.runtime)) return canonical_without_units(p);
   if (p.runtime == Runtime::fsdp2) {
     p.prefetch_depth = std::max(p.prefetch_depth, p.forward_prefetch), p.forward_prefetch = 0, p.limit = 2;
     p.prefetch = BackwardPrefetch::pre;
@@ -242,16 +281,25 @@ Point canonical(Point p) {
   return p;
 }
 
+namespace {
+
+bool has_strategy(const Point& p) {
+  if (const auto only = only_strategy(p.runtime)) return p.strategy == *only;
+  return p.strategy != Strategy::zero1 && (p.strategy != Strategy::no_shard || p.runtime == Runtime::fsdp1);
+}
+
+}  // namespace
+
 bool exists(const Point& p) {
   if (p.runtime == Runtime::own) return true;
-  const bool strategy =
-      p.strategy != Strategy::zero1 && (p.strategy != Strategy::no_shard || p.runtime == Runtime::fsdp1);
   const bool memory = p.reshard == 0 && p.recompute != plan::Recompute::Mode::selective && p.recompute_every == 1 &&
                       !p.offload.parameters && !p.offload.gradients && !p.offload.optimizer;
   const bool order = p.accumulation != Accumulation::reduce_scatter && p.reduce_limit == 2;
-  if (p.runtime == Runtime::fsdp2)
-    return strategy && memory && order && p.prefetch == BackwardPrefetch::pre && p.limit == 2;
-  return strategy && memory && order && p.forward_prefetch <= 1 && (p.limit == 2 || p.limit >= plan::unlimited);
+  if (!has_strategy(p) || !memory || !order) return false;
+  if (p.runtime == Runtime::ddp) return p.reduction == DType::f32;
+  if (is_zero(p.runtime)) return p.accumulation == Accumulation::reduce;
+  if (p.runtime == Runtime::fsdp2) return p.prefetch == BackwardPrefetch::pre && p.limit == 2;
+  return p.forward_prefetch <= 1 && (p.limit == 2 || p.limit >= plan::unlimited);
 }
 
 bool operator==(const Point& a, const Point& b) { return tied(a) == tied(b); }

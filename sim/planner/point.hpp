@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,10 +19,16 @@ bool is_hybrid(Strategy strategy);
 plan::Keep keep_of(Strategy strategy);
 
 /// Whose steps a search compares.
-enum class Runtime : std::uint8_t { own, fsdp1, fsdp2 };
+enum class Runtime : std::uint8_t { own, fsdp1, fsdp2, ddp, zero1, zero2, zero3 };
 /// By the name that runtime.profile has for it.
 std::string_view name_of(Runtime runtime);
-Runtime runtime_of(std::string_view name);
+/// None for the name of anything else.
+std::optional<Runtime> runtime_named(std::string_view name);
+bool is_zero(Runtime runtime);
+
+/// The only strategy of a runtime that does not wrap units: DDP's is no_shard; ZeRO's stages are zero1, shard_grad_op
+/// and full_shard, by what they shard. None for those that offer several.
+std::optional<Strategy> only_strategy(Runtime runtime);
 
 /// One plan of a search: what the search decides. All else is the user's (`plan::Settings`).
 struct Point {

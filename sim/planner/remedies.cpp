@@ -136,17 +136,30 @@ std::vector<Remedy> remedies(const Point& point, std::int64_t memory_bytes, int 
 
 namespace {
 
+/// What a runtime never shards is beyond what its own keys can change.
+std::string other_runtime(const Point& point) {
+  const auto hint = [&](std::string_view whole) {
+    return fmt::format("\n  {} keeps {} whole on every GPU; runtime.profile=deepspeed-zero3 or pytorch-fsdp2 does not",
+                       name_of(point.runtime), whole);
+  };
+  if (point.runtime == Runtime::ddp) return hint("parameters, gradients and optimizer state");
+  if (point.runtime == Runtime::zero1) return hint("parameters and gradients");
+  if (point.runtime == Runtime::zero2) return hint("parameters");
+  return "";
+}
+
 InputError with_remedies(std::string text, const Point& point, const Cluster& cluster, Evaluator& evaluator) {
   const auto found = remedies(point, std::llround(cluster.device.memory_bytes.value), cluster.gpus, evaluator);
   if (found.empty())
     return {ExitCode::infeasible, text +
                                       "\n  no three changes make it fit: more GPUs with a larger global batch, a "
-                                      "smaller model or shorter sequences would"};
+                                      "smaller model or shorter sequences would" +
+                                      other_runtime(point)};
   text += "\n  it fits with";
   for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)
     text += fmt::format("{}\n    {} ({}, {} a step)", i > 0 ? ", or" : "", changes(point, found[i].point),
                         bytes_text(found[i].found.memory_bytes), duration_text(found[i].found.step_s));
-  return {ExitCode::infeasible, text};
+  return {ExitCode::infeasible, text + other_runtime(point)};
 }
 
 }  // namespace

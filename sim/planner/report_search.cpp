@@ -25,7 +25,7 @@ std::string header(const SearchResult& result, const SearchSubject& subject) {
   const Space& space = subject.space;
   return fmt::format(
       "{} combinations, {} different plans of {}, each of {} sequences of {} tokens a step, on {} ({} each)\n",
-      count_text(space.combinations), count(result.candidates.size()), name_of(subject.runtime),
+      count_text(space.combinations), count(result.candidates.size()), runtimes_text(subject),
       count_text(subject.base.global_batch()), count_text(subject.base.batch.seq), subject.cluster.name,
       bytes_text(std::llround(subject.cluster.device.memory_bytes.value)));
 }
@@ -73,7 +73,7 @@ std::string best(const Candidate& candidate, const SearchSubject& subject) {
                       ? fmt::format(", {} of host memory a rank", bytes_text(candidate.found.host_memory_bytes))
                       : "",
                   command_of(candidate.point, subject.config));
-  text += "  step " + text_of(step_time_error_bar(subject, candidate.point.gpus)) + "\n";
+  text += "  step " + text_of(step_time_error_bar(subject, candidate.point)) + "\n";
   if (!used.is_plausible())
     text +=
         fmt::format("  warning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
@@ -135,8 +135,8 @@ std::string sources(const Candidate& best, const SearchSubject& subject) {
   for (const std::string& line : hardware_sources(subject.cluster, best.point.gpus))
     text += fmt::format("  {}\n", line);
   return text + fmt::format("error bars\n  residuals of published runs ({})\n",
-                            subject.runtime == Runtime::own ? validation::error_bar_command()
-                                                            : validation::torch_error_bar_command());
+                            best.point.runtime == Runtime::own ? validation::error_bar_command()
+                                                               : validation::torch_error_bar_command());
 }
 
 }  // namespace
@@ -146,14 +146,20 @@ std::string command_of(const Point& point, const Config& config) {
   return flags.empty() ? "(as it is)" : fmt::format("{}", fmt::join(flags, " "));
 }
 
-validation::ErrorBar step_time_error_bar(const SearchSubject& subject, int gpus) {
-  const bool own = subject.runtime == Runtime::own;
+std::string runtimes_text(const SearchSubject& subject) {
+  std::vector<std::string_view> names;
+  for (const Runtime runtime : subject.runtimes) names.push_back(name_of(runtime));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Point& point) {
+  const bool own = point.runtime == Runtime::own;
   const validation::RunClass run{.gpu = validation::catalogue_key_of(subject.cluster.device.name),
-                                 .style = own                ? std::string(name_of(subject.runtime))
+                                 .style = own                ? std::string(name_of(point.runtime))
                                           : subject.compiled ? "compiled"
                                                              : "eager",
                                  .gated = validation::has_gated_layers(subject.base.model),
-                                 .gpus = gpus};
+                                 .gpus = point.gpus};
   return own ? validation::unseen_software_error_bar(run) : validation::torch_error_bar(run);
 }
 

@@ -16,9 +16,9 @@ struct SearchSubject {
   RunLength run;
   int threads = 1;
   double tolerance = 0;
-  int rows = 20;  ///< of the Pareto set, in text
-  Runtime runtime = Runtime::own;
-  bool compiled = false;  ///< PyTorch's blocks
+  int rows = 20;                                ///< of the Pareto set, in text
+  std::vector<Runtime> runtimes{Runtime::own};  ///< of the space's plans
+  bool compiled = false;                        ///< PyTorch's blocks
 };
 
 /// The flags that a user adds for a point, in one line.
@@ -42,7 +42,10 @@ struct Utilization {
 Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s);
 
 /// How far the step time of a plan is to be trusted.
-validation::ErrorBar step_time_error_bar(const SearchSubject& subject, int gpus);
+validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Point& point);
+
+/// The runtimes' names, with commas.
+std::string runtimes_text(const SearchSubject& subject);
 
 /// Why a plan is not among the results.
 std::string reason_of(const SearchResult& result, const Candidate& candidate, std::int64_t device_bytes);

@@ -36,7 +36,8 @@ Json keys_json(const Point& point) {
 Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
   const Utilization used = utilization_of(subject.base, subject.cluster, candidate.point, candidate.found.step_s);
   const auto tokens = static_cast<double>(subject.base.step_tokens());
-  Json json{{"step_time_s", candidate.found.step_s},
+  Json json{{"runtime", name_of(candidate.point.runtime)},
+            {"step_time_s", candidate.found.step_s},
             {"memory_bytes", candidate.found.memory_bytes},
             {"host_memory_bytes", candidate.found.host_memory_bytes},
             {"gpus", candidate.point.gpus},
@@ -44,7 +45,7 @@ Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
             {"tflops_per_device", used.flops_per_s / 1e12},
             {"part_of_peak", used.part},
             {"plausible", used.is_plausible()},
-            {"error_bars", {{"step_time_s", validation::json_of(step_time_error_bar(subject, candidate.point.gpus))}}},
+            {"error_bars", {{"step_time_s", validation::json_of(step_time_error_bar(subject, candidate.point))}}},
             {"command", command_of(candidate.point, subject.config)},
             {"keys", keys_json(candidate.point)}};
   if (subject.run.tokens > 0)
@@ -62,7 +63,7 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
   Json pareto = Json::array();
   for (const std::size_t index : result.pareto) pareto.push_back(plan_json(result.candidates[index], subject));
   const Json json{{"schema", 1},
-                  {"runtime", name_of(subject.runtime)},
+                  {"runtime", runtimes_text(subject)},
                   {"cluster", subject.cluster.name},
                   {"device_memory_bytes", std::llround(subject.cluster.device.memory_bytes.value)},
                   {"global_batch", subject.base.global_batch()},

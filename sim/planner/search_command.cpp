@@ -6,15 +6,16 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <optional>
+#include <iterator>
 #include <thread>
 
 #include "base/error.hpp"
 #include "base/run_main.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "sim/planner/remedies.hpp"
 #include "sim/planner/report_search.hpp"
-#include "sim/planner/torch_runtime.hpp"
+#include "sim/planner/runtimes.hpp"
 #include "sim/runtimes/foreign_keys.hpp"
 
 namespace foreshard::sim::planner {
@@ -22,8 +23,8 @@ namespace {
 
 Config keys() {
   Config config("foreshard-plan search",
-                "Finds the best plans for a model on a cluster of GPUs, for a given global batch, with our own runtime "
-                "or PyTorch's.");
+                "Finds the best plans for a model on a cluster of GPUs, for a given global batch, with our own "
+                "runtime, PyTorch's or DeepSpeed's.");
   config.example(
       "foreshard-plan search --model.preset=llama3-70b --parallel.world_size=512 --machine.cluster=aws-p5 "
       "--train.global_batch_size=1024");
@@ -31,13 +32,19 @@ Config keys() {
       "foreshard-plan search --model.preset=llama3-8b --search.gpus=64,128,256 --machine.cluster=dgx-h100 "
       "--train.global_batch_size=512 --search.precision=bf16 --tokens=15T");
   config.example(
+      "foreshard-plan search --search.profiles=pytorch-ddp,pytorch-fsdp2,deepspeed-zero3 --model.preset=gpt2-xl "
+      "--parallel.world_size=16 --machine.cluster=dgx-a100 --train.global_batch_size=512");
+  config.example(
       "foreshard-plan search --runtime.profile=pytorch-fsdp2 --model.preset=llama3-8b --parallel.world_size=64 "
       "--machine.cluster=aws-p5 --train.global_batch_size=512");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "GPUs of the run", {.min = 1, .max = 1 << 24});
   config.add("machine.cluster", "", "the cluster: its name in the catalogue, or a JSON file of that form");
   config.add("runtime.profile", "foreshard-cuda", "whose runtime",
-             {.choices = {"foreshard-cuda", "pytorch-fsdp1", "pytorch-fsdp2"}});
+             {.choices = {"foreshard-cuda", "pytorch-ddp", "pytorch-fsdp1", "pytorch-fsdp2", "deepspeed-zero1",
+                          "deepspeed-zero2", "deepspeed-zero3"}});
+  config.add("search.profiles", "auto",
+             "values of runtime.profile to compare, such as pytorch-fsdp2,deepspeed-zero3; auto = runtime.profile");
   torch::add_torch_keys(config);
   add_space_keys(config);
   config.add("search.threads", 0, "threads; 0 = one for each core", {.min = 0, .max = 1024});
@@ -91,13 +98,45 @@ void fit_to_cluster(Axes& axes, const Cluster& cluster, Space& space) {
   });
 }
 
-Space read_space(const Config& config, const plan::Settings& base, const Cluster& cluster) {
+Runtime read_profile(std::string_view word) {
+  if (const auto runtime = runtime_named(word)) return *runtime;
+  throw InputError(ExitCode::usage,
+                   fmt::format("search.profiles: '{}' is no value of runtime.profile that can be searched\n  expected "
+                               "some of foreshard-cuda, pytorch-ddp, pytorch-fsdp1, pytorch-fsdp2, deepspeed-zero1, "
+                               "deepspeed-zero2, deepspeed-zero3",
+                               word));
+}
+
+/// Each once.
+std::vector<Runtime> read_profiles(const Config& config) {
+  const auto list = config.get<std::string>("search.profiles");
+  if (list == "auto") return {read_profile(config.get<std::string>("runtime.profile"))};
+  if (!config.is_default("runtime.profile"))
+    throw InputError(ExitCode::usage, "search.profiles and runtime.profile are both set\n  leave one of them out");
+  std::vector<Runtime> runtimes;
+  for (const std::string_view word : split(list, ','))
+    if (const Runtime runtime = read_profile(trimmed(word)); std::ranges::find(runtimes, runtime) == runtimes.end())
+      runtimes.push_back(runtime);
+  return runtimes;
+}
+
+Space space_of(const Config& config, const plan::Settings& base, const Cluster& cluster, Runtime runtime, bool alone) {
   Space refused;
-  const Runtime runtime = runtime_of(config.get<std::string>("runtime.profile"));
-  Axes axes = read_axes(config, base, cluster.gpus_per_node, runtime);
+  Axes axes = read_axes(config, base, cluster.gpus_per_node, runtime, alone);
   fit_to_cluster(axes, cluster, refused);
   Space space = space_of(axes, base.global_batch(), runtime != Runtime::own || is_kept_alike(base.schedule));
   space.left_out.insert(space.left_out.begin(), refused.left_out.begin(), refused.left_out.end());
+  if (space.points.empty() && !alone)
+    space.left_out.push_back(fmt::format("{}: has no plan of the values to search", name_of(runtime)));
+  return space;
+}
+
+Space read_space(const Config& config, const plan::Settings& base, const Cluster& cluster,
+                 const std::vector<Runtime>& runtimes) {
+  std::vector<Space> spaces;
+  for (const Runtime runtime : runtimes)
+    spaces.push_back(space_of(config, base, cluster, runtime, runtimes.size() == 1));
+  Space space = joined(std::move(spaces));
   if (!space.points.empty()) return space;
   throw InputError(ExitCode::usage,
                    fmt::format("no combination of the values to search is a plan\n  {}",
@@ -106,10 +145,20 @@ Space read_space(const Config& config, const plan::Settings& base, const Cluster
 }
 
 /// Some seconds' worth: a step of PyTorch's takes several times as long to simulate as one of ours.
-std::int64_t simulations_of(const Config& config) {
+std::int64_t simulations_of(const Config& config, const std::vector<Runtime>& runtimes) {
   const auto asked = config.get<std::int64_t>("search.simulations");
-  const bool own = runtime_of(config.get<std::string>("runtime.profile")) == Runtime::own;
+  const bool own = runtimes == std::vector{Runtime::own};
   return asked > 0 ? asked : own ? 2000 : 400;
+}
+
+/// What PyTorch or DeepSpeed would do, by the same flags.
+torch::TorchJob job_for(Runtime runtime, int argc, const char* const* argv) {
+  std::vector<const char*> arguments(argv, argv + argc);
+  const std::string profile = fmt::format("--runtime.profile={}", name_of(runtime));
+  arguments.push_back(profile.c_str());
+  Config config = keys();
+  config.parse(static_cast<int>(arguments.size()), arguments.data());
+  return torch::read_torch_job(config, settings_of(config));
 }
 
 [[noreturn]] void refuse_table(const std::string& path) {
@@ -117,6 +166,12 @@ std::int64_t simulations_of(const Config& config) {
                    fmt::format("search.all_plans = {}: cannot be written; expected a file in a folder that exists and "
                                "may be written to\n  set search.all_plans to another path",
                                path));
+}
+
+void refuse_foreign_keys(const Config& config, const std::vector<Runtime>& profiles) {
+  std::vector<std::string_view> names;
+  std::ranges::transform(profiles, std::back_inserter(names), name_of);
+  torch::refuse_foreign_keys(config, names);
 }
 
 /// Before anything is searched, so that a search is not in vain; leaves no new file behind.
@@ -136,30 +191,6 @@ void write_all_plans(const SearchResult& result, const SearchSubject& subject) {
   if (!(file << search_csv(result, subject)).flush()) refuse_table(path);
 }
 
-/// Evaluators of the runtime that was asked for, and what they share.
-class Runtimes {
- public:
-  /// All must outlive this.
-  Runtimes(const Config& config, const plan::Settings& base, const Cluster& cluster)
-      : base_(base), cluster_(cluster), graphs_(base) {
-    if (runtime_of(config.get<std::string>("runtime.profile")) == Runtime::own) return;
-    job_ = torch::read_torch_job(config, base);
-    facts_.emplace(*job_, cluster);
-  }
-
-  std::unique_ptr<Evaluator> make() {
-    if (job_) return std::make_unique<TorchRuntime>(*job_, cluster_, *facts_);
-    return std::make_unique<OwnRuntime>(base_, cluster_, graphs_);
-  }
-
- private:
-  const plan::Settings& base_;
-  const Cluster& cluster_;
-  TrainingGraphs graphs_;
-  std::optional<torch::TorchJob> job_;
-  std::optional<TorchFacts> facts_;
-};
-
 }  // namespace
 
 void expect_room(const Cluster& cluster, int gpus) {
@@ -173,17 +204,20 @@ int search_command(int argc, const char* const* argv) {
   Config config = keys();
   config.parse(argc, argv);
   if (answered(config)) return 0;
-  torch::refuse_foreign_keys(config, config.get<std::string>("runtime.profile"));
   const Cluster cluster = cluster_of(config);
   const plan::Settings base = settings_of(config);
   const RunLength run = read_run_length(config);
-  Runtimes runtimes(config, base, cluster);
-  const Space space = read_space(config, base, cluster);
+  const std::vector<Runtime> profiles = read_profiles(config);
+  refuse_foreign_keys(config, profiles);
+  Runtimes runtimes(base, cluster);
+  for (const Runtime runtime : profiles)
+    if (runtime != Runtime::own) runtimes.add(runtime, job_for(runtime, argc, argv));
+  const Space space = read_space(config, base, cluster, profiles);
   expect_writable_table(config);
   const SearchOptions options{.memory_bytes = std::llround(cluster.device.memory_bytes.value),
                               .threads = threads_of(config),
                               .tolerance = config.get<double>("search.tolerance"),
-                              .simulations = simulations_of(config)};
+                              .simulations = simulations_of(config, profiles)};
   const SearchResult result = search(space.points, options, [&] { return runtimes.make(); });
   const SearchSubject subject{.config = config,
                               .base = base,
@@ -193,7 +227,7 @@ int search_command(int argc, const char* const* argv) {
                               .threads = options.threads,
                               .tolerance = options.tolerance,
                               .rows = config.get<int>("search.rows"),
-                              .runtime = runtime_of(config.get<std::string>("runtime.profile")),
+                              .runtimes = profiles,
                               .compiled = config.get<bool>("torch.compile")};
   write_all_plans(result, subject);
   fmt::print("{}", config.get<bool>("json") ? search_json(result, subject) : search_text(result, subject));

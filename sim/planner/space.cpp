@@ -138,4 +138,15 @@ Space space_of(const Axes& axes, std::int64_t global_batch, bool alike) {
   return space;
 }
 
+Space joined(std::vector<Space> spaces) {
+  Space all;
+  for (Space& space : spaces) {
+    all.combinations += space.combinations;
+    std::ranges::move(space.points, std::back_inserter(all.points));
+    for (std::string& value : space.left_out)
+      if (std::ranges::find(all.left_out, value) == all.left_out.end()) all.left_out.push_back(std::move(value));
+  }
+  return all;
+}
+
 }  // namespace foreshard::sim::planner

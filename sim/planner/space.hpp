@@ -29,8 +29,10 @@ struct Axes {
 void add_space_keys(Config& config);
 
 /// Which values to go through, for `base`'s model on a cluster with `gpus_per_node`. Throws one InputError(usage) with
-/// every value that cannot be read, or that the runtime has not.
-Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node, Runtime runtime = Runtime::own);
+/// every value that cannot be read, or that the runtime has not; the latter are left out where it is not searched
+/// `alone`.
+Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node, Runtime runtime = Runtime::own,
+               bool alone = true);
 
 /// The plans of a space, each once.
 struct Space {
@@ -38,6 +40,9 @@ struct Space {
   std::int64_t combinations = 0;      ///< that make sense, before those were left out that are plans of `points` again
   std::vector<std::string> left_out;  ///< values that fit nothing, each with the reason
 };
+
+/// Those of several runtimes, one after the other.
+Space joined(std::vector<Space> spaces);
 
 /// All combinations of the axes' values that make a step of `global_batch` sequences. `alike`: all units are kept
 /// alike, so that `canonical` says which combinations are equal plans.

@@ -36,6 +36,8 @@ class Lists {
     if (when) problems_.push_back(fmt::format("{} = {}: {}", key, config_.get<std::string>(key), instead));
   }
 
+  bool is_given(std::string_view key) const { return config_.get<std::string>(key) != "auto"; }
+
   void expect_all_read() const {
     if (!problems_.empty())
       throw InputError(ExitCode::usage,
@@ -177,17 +179,30 @@ Axes usual_axes(int gpus_per_node) {
           .reduce_limit = {2, 1}};
 }
 
+/// Those that DDP and ZeRO have: DDP reduces in fp32, ZeRO in every micro-batch or none.
+Axes usual_axes_without_units(Axes usual) {
+  const bool ddp = usual.runtime == Runtime::ddp;
+  usual.strategies = {*only_strategy(usual.runtime)};
+  usual.accumulation = {Accumulation::reduce};
+  if (ddp) usual.accumulation.push_back(Accumulation::no_sync);
+  if (ddp) usual.precision = {{DType::bf16, DType::f32}};
+  usual.prefetch = {BackwardPrefetch::pre};
+  usual.prefetch_depth = usual.forward_prefetch = {1}, usual.limit = {2};
+  return usual;
+}
+
 /// Those that PyTorch's FSDP has. FSDP1 prefetches one unit or none, and either limits gathers or does not; FSDP2 has
 /// only the number of units that each names to prefetch.
 Axes usual_axes_of(Runtime runtime, int gpus_per_node) {
   Axes usual = usual_axes(gpus_per_node);
   usual.runtime = runtime;
   if (runtime == Runtime::own) return usual;
-  const bool fsdp1 = runtime == Runtime::fsdp1;
-  std::erase_if(usual.strategies, [&](Strategy s) { return !exists({.runtime = runtime, .strategy = s}); });
   std::erase(usual.accumulation, Accumulation::reduce_scatter);
   std::erase(usual.recompute, Recompute::Mode::selective);
   usual.reshard = {0}, usual.recompute_every = {1}, usual.offload = {{}}, usual.reduce_limit = {2};
+  if (only_strategy(runtime)) return usual_axes_without_units(usual);
+  const bool fsdp1 = runtime == Runtime::fsdp1;
+  std::erase_if(usual.strategies, [&](Strategy s) { return !exists({.runtime = runtime, .strategy = s}); });
   usual.prefetch_depth = fsdp1 ? std::vector{1} : std::vector{0, 1, 2};
   usual.forward_prefetch = fsdp1 ? std::vector{0, 1} : std::vector{0};
   usual.limit = fsdp1 ? std::vector{2, plan::unlimited} : std::vector{2};
@@ -195,37 +210,76 @@ Axes usual_axes_of(Runtime runtime, int gpus_per_node) {
   return usual;
 }
 
-/// Values of an axis that the runtime has not.
-template <class T, class Set>
-void refuse_values(Lists& lists, Runtime runtime, std::string_view key, const std::vector<T>& values, Set set) {
-  const bool all = std::ranges::all_of(values, [&](const T& value) {
-    Point point{.runtime = runtime, .prefetch_depth = 1, .forward_prefetch = 1};
-    set(point, value);
-    return exists(point);
-  });
-  lists.refuse(key, !all, fmt::format("{} has not all of them; leave out those, or the key", name_of(runtime)));
+/// Leaves out values of axes that the runtime has not, and refuses them where it is searched alone.
+class Restriction {
+ public:
+  Restriction(Lists& lists, Runtime runtime, bool alone) : lists_(lists), runtime_(runtime), alone_(alone) {}
+
+  template <class T, class Set>
+  void to_existing(std::string_view key, std::vector<T>& values, Set set) {
+    const std::size_t asked = values.size();
+    std::erase_if(values, [&](const T& value) {
+      Point point{.runtime = runtime_, .strategy = only_strategy(runtime_).value_or(Strategy::full_shard)};
+      set(point, value);
+      return !exists(point);
+    });
+    lists_.refuse(key, alone_ && values.size() < asked,
+                  fmt::format("{} has not all of them; leave out those, or the key", name_of(runtime_)));
+  }
+
+  /// An axis that runtimes without units do not have at all.
+  template <class T>
+  void to(std::string_view key, std::vector<T>& values, const std::vector<T>& only) {
+    lists_.refuse(key, alone_ && lists_.is_given(key), fmt::format("{} has no such choice", name_of(runtime_)));
+    values = only;
+  }
+
+ private:
+  Lists& lists_;
+  Runtime runtime_;
+  bool alone_;
+};
+
+void restrict_to_existing(Restriction& restriction, Axes& axes) {
+  const auto keep = [&](std::string_view key, auto& values, auto set) { restriction.to_existing(key, values, set); };
+  keep("search.strategy", axes.strategies, [](Point& p, Strategy s) { p.strategy = s; });
+  keep("search.reshard_after_forward", axes.reshard, [](Point& p, int n) { p.reshard = n; });
+  keep("search.accumulation", axes.accumulation, [](Point& p, Accumulation a) { p.accumulation = a; });
+  keep("search.recompute", axes.recompute, [](Point& p, Recompute::Mode m) { p.recompute = m; });
+  keep("search.recompute_every", axes.recompute_every, [](Point& p, int n) { p.recompute_every = n; });
+  keep("search.offload", axes.offload, [](Point& p, const plan::Offload& o) { p.offload = o; });
+  keep("search.prefetch", axes.prefetch, [](Point& p, BackwardPrefetch b) { p.prefetch = b; });
+  keep("search.forward_prefetch", axes.forward_prefetch, [](Point& p, int n) { p.forward_prefetch = n; });
+  keep("search.limit", axes.limit, [](Point& p, int n) { p.limit = n; });
+  keep("search.reduce_limit", axes.reduce_limit, [](Point& p, int n) { p.reduce_limit = n; });
 }
 
-void refuse_absent(Lists& lists, const Axes& axes) {
-  const Runtime runtime = axes.runtime;
-  const auto refuse = [&](std::string_view key, const auto& values, auto set) {
-    refuse_values(lists, runtime, key, values, set);
-  };
-  refuse("search.strategy", axes.strategies, [](Point& p, Strategy s) { p.strategy = s; });
-  refuse("search.reshard_after_forward", axes.reshard, [](Point& p, int n) { p.reshard = n; });
-  refuse("search.accumulation", axes.accumulation, [](Point& p, Accumulation a) { p.accumulation = a; });
-  refuse("search.recompute", axes.recompute, [](Point& p, Recompute::Mode m) { p.recompute = m; });
-  refuse("search.recompute_every", axes.recompute_every, [](Point& p, int n) { p.recompute_every = n; });
-  refuse("search.offload", axes.offload, [](Point& p, const plan::Offload& o) { p.offload = o; });
-  refuse("search.prefetch", axes.prefetch, [](Point& p, BackwardPrefetch b) { p.prefetch = b; });
-  refuse("search.forward_prefetch", axes.forward_prefetch, [](Point& p, int n) { p.forward_prefetch = n; });
-  refuse("search.limit", axes.limit, [](Point& p, int n) { p.limit = n; });
-  refuse("search.reduce_limit", axes.reduce_limit, [](Point& p, int n) { p.reduce_limit = n; });
+/// DDP reduces in the type of its weights, whatever it computes in.
+void reduce_in_full(std::vector<std::pair<DType, DType>>& precision) {
+  for (auto& [parameters, reduction] : precision) reduction = DType::f32;
+  std::ranges::sort(precision);
+  precision.erase(std::unique(precision.begin(), precision.end()), precision.end());
+}
+
+void restrict_without_units(Restriction& restriction, const Config& config, const Axes& usual, Axes& axes) {
+  restriction.to("search.strategy", axes.strategies, usual.strategies);
+  restriction.to("search.shard_degree", axes.shard_degrees, {});
+  restriction.to("search.reshard_after_forward", axes.reshard, usual.reshard);
+  restriction.to("search.prefetch", axes.prefetch, usual.prefetch);
+  restriction.to("search.prefetch_depth", axes.prefetch_depth, usual.prefetch_depth);
+  restriction.to("search.forward_prefetch", axes.forward_prefetch, usual.forward_prefetch);
+  restriction.to("search.limit", axes.limit, usual.limit);
+  restriction.to("search.reduce_limit", axes.reduce_limit, usual.reduce_limit);
+  if (axes.runtime == Runtime::ddp) reduce_in_full(axes.precision);
+  const bool reduces_as_it_computes = is_zero(axes.runtime) && config.is_default("precision.reduce") &&
+                                      !config.is_default("precision.param") &&
+                                      config.get<std::string>("search.precision") == "auto";
+  if (reduces_as_it_computes) axes.precision.front().second = axes.precision.front().first;
 }
 
 }  // namespace
 
-Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node, Runtime runtime) {
+Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_node, Runtime runtime, bool alone) {
   Lists lists(config);
   const plan::ScheduleOptions& s = base.schedule;
   const Axes usual = usual_axes_of(runtime, gpus_per_node);
@@ -280,7 +334,9 @@ Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_no
   lists.refuse("parallel.reshard_after_backward", !config.get<bool>("parallel.reshard_after_backward"),
                "a search frees parameters after backward, or keeps them by zero1; leave it true");
   lists.refuse("parallel.limit", s.gather_limit_bytes != INT64_MAX, "a search counts units; set a number of them");
-  refuse_absent(lists, axes);
+  Restriction restriction(lists, runtime, alone);
+  if (only_strategy(runtime)) restrict_without_units(restriction, config, usual, axes);
+  if (runtime != Runtime::own) restrict_to_existing(restriction, axes);
   lists.expect_all_read();
   return axes;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/cost/stragglers.hpp"
 #include "sim/runtimes/cached_memory.hpp"
+#include "sim/runtimes/runtime_names.hpp"
 #include "sim/runtimes/torch_prediction.hpp"
 
 namespace foreshard::sim::planner {
@@ -20,18 +21,25 @@ torch::BackwardPrefetch prefetch_of(plan::BackwardPrefetch prefetch) {
   return prefetch == plan::BackwardPrefetch::post ? torch::BackwardPrefetch::post : torch::BackwardPrefetch::pre;
 }
 
-/// The same with one micro-batch, or with two where the first leaves gradients behind, and nothing gathered ahead.
+/// Micro-batches until memory repeats: two where the first leaves gradients behind.
+int distinct_micro_batches(const Point& p) {
+  return std::min(p.micro_batches, accumulates(p) || only_strategy(p.runtime) ? 2 : 1);
+}
+
+/// The same with no more micro-batches than differ in memory, and nothing gathered ahead.
 torch::TorchRun thriftiest(const torch::TorchJob& base, const Point& point) {
   torch::TorchRun run = job_of(base, point).run;
-  run.micro_batches = std::min(run.micro_batches, run.no_sync ? 2 : 1);
+  run.micro_batches = distinct_micro_batches(point);
   run.wrap.forward_prefetch = false, run.wrap.prefetch_depth = 0;
   if (run.runtime == torch::Runtime::fsdp1) run.wrap.backward_prefetch = torch::BackwardPrefetch::none;
   return run;
 }
 
-/// Of the wrapper on the compute stream, not of the model.
-bool is_of_the_wrapper(OpKind kind) {
-  return kind == OpKind::cast_shard || kind == OpKind::retain || kind == OpKind::cast;
+/// Of the wrapper on the compute stream, not of the model. ZeRO adds up gradients there.
+bool is_of_the_wrapper(const torch::Ran& ran, Runtime runtime) {
+  const OpKind kind = ran.kind;
+  return kind == OpKind::cast_shard || kind == OpKind::retain || kind == OpKind::cast ||
+         (is_zero(runtime) && kind == OpKind::add && ran.backward);
 }
 
 double elements_of(const std::vector<torch::ParameterShape>& unit) {
@@ -44,7 +52,7 @@ double elements_of(const std::vector<torch::ParameterShape>& unit) {
 double gathered_elements(const torch::TorchRun& run, const std::vector<torch::ParameterShape>& unit) {
   const auto world = static_cast<std::int64_t>(run.wrap.world);
   const auto padded = [world](std::int64_t n) { return static_cast<double>((n + world - 1) / world * world); };
-  if (run.runtime == torch::Runtime::fsdp1) return padded(static_cast<std::int64_t>(elements_of(unit)));
+  if (run.runtime != torch::Runtime::fsdp2) return padded(static_cast<std::int64_t>(elements_of(unit)));
   double all = 0;
   for (const torch::ParameterShape& shape : unit) all += padded(shape.rows) * static_cast<double>(shape.cols);
   return all;
@@ -73,7 +81,12 @@ torch::TorchJob job_of(const torch::TorchJob& base, const Point& p) {
 Point point_of(const plan::Settings& settings, const torch::TorchJob& job) {
   const torch::WrapOptions& wrap = job.run.wrap;
   Point point = point_of(settings);
-  point.runtime = job.run.runtime == torch::Runtime::fsdp1 ? Runtime::fsdp1 : Runtime::fsdp2;
+  point.runtime = *runtime_named(torch::name_of(job.run.runtime));
+  point.shard_degree = wrap.world, point.reduction = wrap.reduce;
+  if (const auto only = only_strategy(point.runtime)) {
+    point.strategy = *only;
+    return canonical(point);
+  }
   point.prefetch_depth = wrap.prefetch_depth;
   point.forward_prefetch = wrap.forward_prefetch ? 1 : 0;
   point.limit = wrap.limits_gathers ? 2 : plan::unlimited;
@@ -98,7 +111,7 @@ TorchFacts::StepKey TorchFacts::step_key(const Point& p) {
 
 std::int64_t TorchFacts::live_bytes(const Point& p) {
   const LiveKey key{step_key(p), p.shard_degree, std::min(2, p.gpus / p.shard_degree),
-                    keep_of(p.strategy) == plan::Keep::visit, accumulates(p)};
+                    keep_of(p.strategy) == plan::Keep::visit, distinct_micro_batches(p)};
   return kept(live_, key, [&] {
     const torch::RunMemory memory = torch::live_memory(thriftiest(base_, p), 2);
     return std::max(memory.initial, memory.steps.back().peak);
@@ -116,7 +129,7 @@ TorchFacts::Compute TorchFacts::compute(const Point& p) {
     torch::TorchSteps(alone.run, gpu).step();
     Compute compute;
     for (const torch::Ran& ran : gpu.ran()) {
-      if (ran.stream != torch::Stream::compute || is_of_the_wrapper(ran.kind)) continue;
+      if (ran.stream != torch::Stream::compute || is_of_the_wrapper(ran, p.runtime)) continue;
       (ran.kind == OpKind::adamw ? compute.update_s : compute.micro_batch_s) +=
           1e-9 * static_cast<double>(ran.span.end - ran.span.start);
     }
@@ -127,24 +140,47 @@ TorchFacts::Compute TorchFacts::compute(const Point& p) {
 TorchFacts::Communication TorchFacts::communication(const Point& p) {
   const MeshKey key{p.gpus, p.shard_degree, p.parameters, p.reduction};
   return kept(communication_, key, [&] {
-    const torch::TorchJob job = job_of(base_, p);
-    const torch::WrapOptions& wrap = job.run.wrap;
-    torch::GpuKernels kernels(cluster_, job.software, wrap.world, wrap.replicas);
-    const torch::UnitShapes units = torch::unit_shapes(job.run.model);
-    Communication all;
-    for (std::size_t at = 0; at < units.size(); ++at) {
-      const double whole = gathered_elements(job.run, units[at]);
-      const double gathered = whole * static_cast<double>(size_bytes(wrap.compute)),
-                   reduced = whole * static_cast<double>(size_bytes(wrap.reduce));
-      if (wrap.world > 1) {
-        (at == 0 ? all.root_gather_s : all.gathers_s) += kernels.collective(OpKind::all_gather, gathered).seconds;
-        all.reductions_s += kernels.collective(OpKind::reduce_scatter, reduced).seconds;
-      }
-      if (wrap.replicas > 1)
-        all.all_reductions_s += kernels.collective(OpKind::all_reduce, reduced / wrap.world).seconds;
-    }
-    return all;
+    torch::GpuKernels kernels(cluster_, base_.software, p.shard_degree, p.gpus / p.shard_degree);
+    return only_strategy(p.runtime) ? of_buckets(p, kernels) : of_units(p, kernels);
   });
+}
+
+TorchFacts::Communication TorchFacts::of_units(const Point& p, torch::GpuKernels& kernels) const {
+  const torch::TorchRun run = job_of(base_, p).run;
+  const torch::WrapOptions& wrap = run.wrap;
+  const torch::UnitShapes units = torch::unit_shapes(run.model);
+  Communication all;
+  for (std::size_t at = 0; at < units.size(); ++at) {
+    const double whole = gathered_elements(run, units[at]);
+    const double gathered = whole * static_cast<double>(size_bytes(wrap.compute)),
+                 reduced = whole * static_cast<double>(size_bytes(wrap.reduce));
+    if (wrap.world > 1) {
+      (at == 0 ? all.root_gather_s : all.gathers_s) += kernels.collective(OpKind::all_gather, gathered).seconds;
+      all.reductions_s += kernels.collective(OpKind::reduce_scatter, reduced).seconds;
+    }
+    if (wrap.replicas > 1) all.all_reductions_s += kernels.collective(OpKind::all_reduce, reduced / wrap.world).seconds;
+  }
+  return all;
+}
+
+/// What stage 3 leaves gathered is not gathered in a micro-batch.
+TorchFacts::Communication TorchFacts::of_buckets(const Point& p, torch::GpuKernels& kernels) const {
+  const torch::TorchRun run = job_of(base_, p).run;
+  const torch::WrapOptions& wrap = run.wrap;
+  double whole = 0;
+  for (const auto& unit : torch::unit_shapes(run.model)) whole += gathered_elements(run, unit);
+  const double gathered = whole * static_cast<double>(size_bytes(wrap.compute)),
+               reduced = whole * static_cast<double>(size_bytes(wrap.reduce));
+  Communication all;
+  if (p.gpus == 1) return all;
+  if (p.runtime == Runtime::ddp) {
+    all.all_reductions_s = kernels.collective(OpKind::all_reduce, reduced).seconds;
+    return all;
+  }
+  const bool all_reduces = !wrap.zero.reduce_scatter || (p.runtime != Runtime::zero3 && wrap.zero.multi_rank_reduction);
+  all.gathers_s = kernels.collective(OpKind::all_gather, gathered).seconds;
+  all.reductions_s = kernels.collective(all_reduces ? OpKind::all_reduce : OpKind::reduce_scatter, reduced).seconds;
+  return all;
 }
 
 namespace {
@@ -187,13 +223,14 @@ double TorchRuntime::slowest_rank_factor(int gpus) {
 /// The compute stream; and the communicators, each of which runs one collective at a time: gathers of units that stay
 /// whole over micro-batches come once.
 Bound TorchRuntime::bound(const Point& p) {
-  const double micro_batches = p.micro_batches, reductions = accumulates(p) ? 1 : micro_batches;
+  const bool reduces_once = accumulates(p) || p.runtime == Runtime::zero1;
+  const double micro_batches = p.micro_batches, reductions = reduces_once ? 1 : micro_batches;
   const bool reshards = keep_of(p.strategy) == plan::Keep::visit;
   const TorchFacts::Compute compute = facts_.compute(p);
   const TorchFacts::Communication all = facts_.communication(p);
-  const double gathers = !reshards && accumulates(p) ? 1 : micro_batches;
-  const double shard_group =
-      gathers * (all.root_gather_s + (reshards ? 2 : 1) * all.gathers_s) + reductions * all.reductions_s;
+  const double gathers = only_strategy(p.runtime) || (!reshards && accumulates(p)) ? 1 : micro_batches;
+  const int visits = reshards && !only_strategy(p.runtime) ? 2 : 1;
+  const double shard_group = gathers * (all.root_gather_s + visits * all.gathers_s) + reductions * all.reductions_s;
   const double kernels =
       slowest_rank_factor(p.gpus) * (micro_batches * compute.micro_batch_s + compute.update_s / p.shard_degree);
   const auto outside = torch::outside_memory(cluster_, base_.software, p.shard_degree, p.gpus / p.shard_degree).total();

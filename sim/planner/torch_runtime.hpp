@@ -30,7 +30,8 @@ class TorchFacts {
   };
   Compute compute(const Point& point);
 
-  /// What a communicator is busy with, each collective alone.
+  /// What a communicator is busy with, each collective alone. Without units (DDP, ZeRO) one collective stands for all
+  /// buckets, and one gather for a step's.
   struct Communication {
     double root_gather_s = 0, gathers_s = 0;        ///< of the blocks, once each
     double reductions_s = 0, all_reductions_s = 0;  ///< of all units, once each
@@ -39,12 +40,14 @@ class TorchFacts {
 
  private:
   using StepKey = std::tuple<std::int64_t, bool, DType, DType>;
-  using LiveKey = std::tuple<StepKey, int, int, bool, bool>;
+  using LiveKey = std::tuple<StepKey, int, int, bool, int>;
   using MeshKey = std::tuple<int, int, DType, DType>;
 
   template <class Key, class Value, class Make>
   Value kept(std::map<Key, Value>& all, const Key& key, Make make);
   static StepKey step_key(const Point& point);
+  Communication of_units(const Point& point, torch::GpuKernels& kernels) const;
+  Communication of_buckets(const Point& point, torch::GpuKernels& kernels) const;
 
   const torch::TorchJob& base_;
   const Cluster& cluster_;
@@ -54,9 +57,9 @@ class TorchFacts {
   std::map<MeshKey, Communication> communication_;
 };
 
-/// PyTorch's FSDP1 or FSDP2, as `torch::predict` has it. Memory is what its allocator reserved at most, with what lies
-/// outside; of a plan that the device has no room for, what it is known to need at least. Of many micro-batches three
-/// are simulated, and the second stands for all between the first and the last.
+/// One of PyTorch's runtimes or DeepSpeed's, as `torch::predict` has it. Memory is what its allocator reserved at most,
+/// with what lies outside; of a plan that the device has no room for, what it is known to need at least. Of many
+/// micro-batches three are simulated, and the second stands for all between the first and the last.
 class TorchRuntime final : public Evaluator {
  public:
   /// All must outlive this.

@@ -27,6 +27,13 @@ void refuse_shard_keys(const Config& config, std::string_view strategy, Problems
     problems.push_back(fmt::format("parallel.strategy = {}: {} has one strategy; leave it out", given, profile));
 }
 
+/// Keys whose value decides nothing here.
+void refuse_unless_default(const Config& config, std::string_view key, std::string_view taken, std::string_view why,
+                           Problems& problems) {
+  if (!config.is_default(key) && config.get<std::string>(key) != taken)
+    problems.push_back(fmt::format("{} = {}: {}; leave it out", key, config.get<std::string>(key), why));
+}
+
 std::int64_t elements(const Config& config, std::string_view key) {
   return static_cast<std::int64_t>(config.get<double>(key));
 }
@@ -59,6 +66,8 @@ void add_data_parallel_keys(Config& config) {
 
 void read_ddp(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
   refuse_shard_keys(config, "no_shard", problems);
+  refuse_unless_default(config, "precision.reduce", "fp32", "DDP reduces in the type of its parameters, fp32",
+                        problems);
   WrapOptions& wrap = job.run.wrap;
   wrap.world = 1, wrap.replicas = settings.mesh.world_size(), wrap.reshard = false;
   wrap.bucket_bytes = std::int64_t{config.get<int>("torch.bucket_cap_mb")} << 20;
@@ -72,6 +81,8 @@ void read_ddp(const Config& config, const plan::Settings& settings, TorchJob& jo
 
 void read_zero(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
   refuse_shard_keys(config, job.run.runtime == Runtime::zero1 ? "zero1" : "", problems);
+  refuse_unless_default(config, "parallel.accumulation", "reduce",
+                        "stage 1 reduces in the last micro-batch, stages 2 and 3 in each", problems);
   WrapOptions& wrap = job.run.wrap;
   wrap.world = settings.mesh.world_size(), wrap.replicas = 1;
   if (config.is_default("precision.reduce")) wrap.reduce = wrap.compute;

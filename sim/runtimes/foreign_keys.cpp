@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.hpp"
@@ -32,17 +33,18 @@ bool has(std::string_view profile, const Owner& owner) {
 
 }  // namespace
 
-void refuse_foreign_keys(const Config& config, std::string_view profile) {
+void refuse_foreign_keys(const Config& config, std::span<const std::string_view> profiles) {
   constexpr std::string_view start = "override: ";
+  const std::string names = fmt::format("{}", fmt::join(profiles, ", "));
   for (const std::string& line : config.overrides()) {
     if (!line.starts_with(start) || !line.ends_with("(from flag)")) continue;
     const std::string key_and_value = line.substr(start.size());
     const Owner* owner = owner_of(key_and_value);
-    if (!owner || has(profile, *owner)) continue;
+    if (!owner || std::ranges::any_of(profiles, [&](std::string_view p) { return has(p, *owner); })) continue;
     throw InputError(ExitCode::usage,
                      fmt::format("{}: has no effect with runtime.profile = {}\n  leave it out, or set runtime.profile "
                                  "to {}",
-                                 key_and_value, profile.empty() ? "our own" : profile, owner->profiles));
+                                 key_and_value, names.empty() ? "our own" : names, owner->profiles));
   }
 }
 

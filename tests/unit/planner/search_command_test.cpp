@@ -110,6 +110,46 @@ TEST(SearchCommand, GoesThroughStepsOfPyTorch) {
               testing::HasSubstr("search.offload = optimizer: pytorch-fsdp2 has not all of them"));
 }
 
+/// DDP and ZeRO have one strategy each, and nothing to prefetch.
+TEST(SearchCommand, GoesThroughStepsOfDdpAndOfEachStageOfZero) {
+  std::vector<std::string> flags = small;
+  std::erase_if(flags, [](const std::string& flag) { return flag.starts_with("--search.offload"); });
+  for (const std::string runtime : {"pytorch-ddp", "deepspeed-zero1", "deepspeed-zero2", "deepspeed-zero3"}) {
+    const Outcome outcome = run(flags, {"--json", "--runtime.profile=" + runtime});
+    ASSERT_EQ(outcome.code, 0) << outcome.error;
+    const auto json = nlohmann::json::parse(outcome.printed);
+    EXPECT_GE(json["plans"], 4);
+    EXPECT_EQ(json["best"]["keys"]["runtime.profile"], runtime);
+    EXPECT_FALSE(json["best"]["keys"].contains("parallel.strategy"));
+    EXPECT_GT(json["best"]["error_bars"]["step_time_s"]["pct"], 0);
+    EXPECT_THAT(run(flags, {"--runtime.profile=" + runtime, "--search.limit=2"}).error,
+                testing::HasSubstr("search.limit = 2: " + runtime + " has no such choice"));
+  }
+}
+
+TEST(SearchCommand, ComparesProfilesAndLeavesOutValuesThatOneHasNot) {
+  const Outcome outcome =
+      run(small, {"--json", "--search.profiles=pytorch-ddp,deepspeed-zero2, deepspeed-zero2,pytorch-fsdp2",
+                  "--search.accumulation=no_sync", "--search.local_batch_size=1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto json = nlohmann::json::parse(outcome.printed);
+  EXPECT_EQ(json["runtime"], "pytorch-ddp, deepspeed-zero2, pytorch-fsdp2");
+  EXPECT_THAT(json["left_out"], testing::ElementsAre("deepspeed-zero2: has no plan of the values to search"));
+  EXPECT_NE(json["best"]["runtime"], "deepspeed-zero2");
+  EXPECT_THAT(run(small, {"--search.profiles=pytorch-ddp,fsdp3"}).error, testing::HasSubstr("'fsdp3' is no value"));
+  EXPECT_THAT(run(small, {"--search.profiles=pytorch-ddp", "--runtime.profile=pytorch-fsdp2"}).error,
+              testing::HasSubstr("are both set"));
+}
+
+TEST(SearchCommand, WhereAWholeModelDoesNotFitItNamesARuntimeThatShardsIt) {
+  const Outcome outcome =
+      run({"search", "--model.preset=llama3-8b", "--parallel.world_size=8", "--machine.cluster=dgx-a100",
+           "--train.global_batch_size=8", "--train.seq_len=2048", "--runtime.profile=pytorch-ddp"});
+  EXPECT_EQ(outcome.code, static_cast<int>(ExitCode::infeasible));
+  EXPECT_THAT(outcome.error, testing::HasSubstr("none of"));
+  EXPECT_THAT(outcome.error, testing::HasSubstr("runtime.profile=deepspeed-zero3"));
+}
+
 TEST(SearchCommand, SimulatesNoMorePlansThanAllowed) {
   const auto json = nlohmann::json::parse(run(small, {"--json", "--search.simulations=70"}).printed);
   EXPECT_EQ(json["fates"]["simulated"].get<int>() + json["fates"]["too_large"].get<int>(), 70);

@@ -41,6 +41,8 @@ class Random {
       p.shard_degree = is_hybrid(p.strategy) ? std::max(1, p.gpus / 2) : p.gpus;
       if (p.strategy == Strategy::no_shard) p.shard_degree = 1;
       if (is_hybrid(p.strategy) && p.gpus < 4) continue;
+      if (const auto only = only_strategy(runtime))
+        p.strategy = *only, p.shard_degree = *only == Strategy::no_shard ? 1 : p.gpus;
       p.prefetch = static_cast<plan::BackwardPrefetch>(runtime == Runtime::fsdp1 ? pick(0, 2) : 1);
       if (runtime == Runtime::fsdp2) p.prefetch = plan::BackwardPrefetch::pre;
       p.prefetch_depth = runtime == Runtime::fsdp2 ? pick(0, 2) : 1;
@@ -133,7 +135,9 @@ TEST_P(TorchPoints, CanonicalPointsTakeAsLong) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, TorchPoints,
-                         testing::Combine(testing::Range(0U, 15U), testing::Values(Runtime::fsdp1, Runtime::fsdp2)));
+                         testing::Combine(testing::Range(0U, 15U),
+                                          testing::Values(Runtime::fsdp1, Runtime::fsdp2, Runtime::ddp, Runtime::zero1,
+                                                          Runtime::zero2, Runtime::zero3)));
 
 /// Where products are large, so that the host and small kernels do not count.
 TEST(TorchRuntime, ItsBoundIsNearTheStepOfALargeModel) {
@@ -159,6 +163,11 @@ TEST(TorchRuntime, KnowsWhatPyTorchHasNot) {
     EXPECT_FALSE(exists({.runtime = runtime, .offload = {.optimizer = true}}));
     EXPECT_FALSE(exists({.runtime = runtime, .recompute = plan::Recompute::Mode::selective}));
   }
+  EXPECT_FALSE(exists({.runtime = Runtime::ddp}));
+  EXPECT_TRUE(exists({.runtime = Runtime::ddp, .strategy = Strategy::no_shard}));
+  EXPECT_FALSE(exists({.runtime = Runtime::ddp, .strategy = Strategy::no_shard, .reduction = DType::bf16}));
+  EXPECT_TRUE(exists({.runtime = Runtime::zero3}));
+  EXPECT_FALSE(exists({.runtime = Runtime::zero3, .accumulation = plan::Accumulation::no_sync}));
   EXPECT_FALSE(exists({.runtime = Runtime::fsdp2, .limit = plan::unlimited}));
   EXPECT_TRUE(exists({.runtime = Runtime::fsdp1, .limit = plan::unlimited}));
 }

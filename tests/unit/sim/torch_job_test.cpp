@@ -45,7 +45,7 @@ TEST(TorchJob, FlagsThatTheRuntimeDoesNotHaveAreRefused) {
     const std::array arguments{"test", flag};
     config.parse(2, arguments.data());
     try {
-      refuse_foreign_keys(config, profile);
+      refuse_foreign_keys(config, std::array{profile});
     } catch (const InputError& error) {
       return error.what();
     }
