@@ -34,9 +34,14 @@ DType reduced_type(const Point& point) {
   return adds_up && point.micro_batches > 1 ? DType::f32 : point.reduction;
 }
 
-/// What of a row's memory is counted from one and two sequences does not grow so with more: losses, statistics, buffers
-/// rounded to 64 bytes.
-constexpr std::int64_t small_buffers_bytes = 64 << 10;
+/// Tokens, if the model reads them, and targets.
+std::int64_t batch_bytes(const model::Graph& graph) {
+  const bool reads_tokens = std::ranges::any_of(graph.operators, [&](const model::Operator& op) {
+    return std::ranges::find(op.inputs, graph.tokens) != op.inputs.end();
+  });
+  const std::int64_t values = (reads_tokens ? graph[graph.tokens].elements : 0) + graph[graph.targets].elements;
+  return values * size_bytes(DType::i32);
+}
 
 }  // namespace
 
@@ -44,11 +49,11 @@ Bounds::Bounds(const plan::Settings& base, const Cluster& cluster)
     : base_(base),
       cluster_(cluster),
       forward_(model::build(base.model, {1, base.batch.seq})),
-      forward_of_two_(model::build(base.model, {2, base.batch.seq})) {}
+      forward_of_two_(model::build(base.model, {2, base.batch.seq})),
+      sequence_bytes_(batch_bytes(forward_)) {}
 
 Bound Bounds::of(const Point& point) {
-  const std::int64_t memory_bytes = live_bytes(point) + device_bytes_besides(mesh_of(point)) - small_buffers_bytes;
-  return {.memory_bytes = memory_bytes, .seconds = step_seconds(point)};
+  return {.memory_bytes = live_bytes(point) + device_bytes_besides(mesh_of(point)), .seconds = step_seconds(point)};
 }
 
 Bounds::GraphKey Bounds::graph_key(const Point& point) {
@@ -105,7 +110,7 @@ double Bounds::compute_seconds(const Point& point) {
 
 std::int64_t Bounds::live_bytes(const Point& point) {
   const Sharded& all = sharded(point);
-  std::int64_t state = 2 * point.local_batch * base_.batch.seq * size_bytes(DType::i32);
+  std::int64_t state = point.local_batch * sequence_bytes_;
   if (!point.offload.parameters) state += all.parameter_bytes;
   if (!point.offload.gradients) state += all.gradient_bytes;
   if (!point.offload.optimizer) state += model::moment_count(base_.schedule.update) * all.gradient_bytes;
@@ -155,6 +160,13 @@ double in_turn_seconds(const Sharded& all, const Point& p, const Times& times, c
   return forward + std::max(ahead ? 0 : regathers, p.reduce_limit == 1 ? reduces : 0);
 }
 
+/// Shards are updated in host memory if all of them are there, else on the device; norms are taken where gradients are.
+double update_seconds(const Sharded& all, const plan::Offload& offload, int moments, double slowest) {
+  const bool in_host = offload.parameters && offload.gradients && (offload.optimizer || moments == 0);
+  const double norm = offload.gradients ? all.last_norm.host_s : slowest * all.last_norm.device_s;
+  return norm + (in_host ? all.update.host_s : slowest * all.update.device_s);
+}
+
 }  // namespace
 
 double Bounds::step_seconds(const Point& point) {
@@ -163,7 +175,8 @@ double Bounds::step_seconds(const Point& point) {
   const bool alike = is_kept_alike(base_.schedule);
   const double slowest = slowest_rank_factor(point.gpus);
   const double compute = slowest * times.micro_batches * compute_seconds(point);
-  const double chain = all.root_gather_s + compute + all.root_reduce_s + slowest * all.update_s +
+  const double update = update_seconds(all, point.offload, model::moment_count(base_.schedule.update), slowest);
+  const double chain = all.root_gather_s + compute + all.root_reduce_s + update +
                        (alike ? in_turn_seconds(all, point, times, facts(point)) : 0);
   const double visits = times.gathers * all.gathers_s + times.regathers * all.regathers_s;
   const double gathers = all.root_gather_s + (alike ? visits : 0);

@@ -48,6 +48,7 @@ class Bounds {
   const plan::Settings& base_;
   const Cluster& cluster_;
   model::Graph forward_, forward_of_two_;  ///< of one sequence, of two
+  std::int64_t sequence_bytes_;            ///< what the device keeps of a sequence of the batch
   std::map<GraphKey, GraphFacts> facts_;
   std::map<TypeKey, model::Graph> typed_;
   std::map<MeshKey, Sharded> sharded_;

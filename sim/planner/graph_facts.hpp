@@ -18,8 +18,8 @@ struct VisitFacts {
   int previous = -1;                   ///< number of the unit's visit before; -1: none
   bool opens = false, closes = false;  ///< the unit's first visit, its last
   /// Most bytes of activations alive at once, of one sequence; by [whether the unit's parameters are still read]
-  /// [whether its gradient has begun].
-  std::array<std::array<double, 2>, 2> live_bytes{};
+  /// [whether its gradient has begun]; negative where no operator is at such a time.
+  std::array<std::array<double, 2>, 2> live_bytes{{{-1, -1}, {-1, -1}}};
 };
 
 /// When a unit's whole parameters and its unsharded gradient are in use, by visit; -1: never.

@@ -10,7 +10,10 @@ constexpr DType types[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
 plan::Plan plan_on(const plan::Mesh& mesh) {
   plan::Plan plan;
   plan.mesh = mesh;
+  plan.buffers = {{.space = plan::Space::device}, {.space = plan::Space::host}};
+  plan.host_arena_bytes = 1;
   for (const DType type : types) plan.operands.push_back({.buffer = {0}, .dtype = type});
+  plan.operands.push_back({.buffer = {1}, .dtype = DType::f32});
   return plan;
 }
 
@@ -25,6 +28,12 @@ OpTimes::OpTimes(const Cluster& cluster, const plan::Mesh& mesh)
 
 double OpTimes::of(plan::Op op, DType dtype) {
   op.first_operand = operand_of(dtype);
+  op.input_count = 1;
+  return 1e-9 * static_cast<double>(cost_(op).duration_ns);
+}
+
+double OpTimes::in_host(plan::Op op) {
+  op.first_operand = static_cast<std::uint32_t>(std::size(types));
   op.input_count = 1;
   return 1e-9 * static_cast<double>(cost_(op).duration_ns);
 }

@@ -12,11 +12,14 @@ class OpTimes {
   /// An op with its sizes and bytes, whose numbers have type `dtype`.
   double of(plan::Op op, DType dtype);
 
+  /// An op on shards that lie in host memory.
+  double in_host(plan::Op op);
+
   /// A collective whose whole buffer has so many elements. Nothing where the group has one member.
   double collective(plan::OpKind kind, plan::GroupKind group, std::int64_t elements, DType dtype);
 
  private:
-  plan::Plan plan_;  ///< no ops: a mesh, and an operand of each type
+  plan::Plan plan_;  ///< no ops: a mesh, an operand of each type, and one in host memory
   GpuOpCost cost_;
 };
 

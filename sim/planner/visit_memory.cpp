@@ -87,9 +87,11 @@ class Visits {
     const bool begun = unit.gradient_first >= 0 && unit.gradient_first < at && at <= unit.gradient_last;
     double most = 0;
     for (const bool reads : {false, true})
-      for (const bool begins : {false, true})
-        most = std::max(most, visit.live_bytes[reads][begins] * rows_ + (reads ? parameters : 0) +
-                                  (begins || begun ? gradient : 0));
+      for (const bool begins : {false, true}) {
+        const double activations = visit.live_bytes[reads][begins] * rows_;
+        if (activations < 0) continue;
+        most = std::max(most, activations + (reads ? parameters : 0) + (begins || begun ? gradient : 0));
+      }
     return most + (is_root(visit.unit) ? 0 : long_gradient(at));
   }
 
@@ -144,6 +146,11 @@ class Visits {
 
 }  // namespace
 
+void Sharded::Placed::add(const plan::Op& op, OpTimes& times) {
+  device_s += times.of(op, DType::f32);
+  host_s += times.in_host(op);
+}
+
 Sharded shard_on(std::vector<plan::FlatParameter> units, const plan::Mesh& mesh, const plan::ScheduleOptions& options) {
   Sharded sharded{.flat = std::move(units), .mesh = mesh};
   for (const plan::FlatParameter& flat : sharded.flat) {
@@ -190,12 +197,12 @@ void add_times(Sharded& sharded, const GraphFacts& facts, OpTimes& times, OpKind
     sharded.replicates_s += replicate;
     plan::Op op{.kind = update, .phase = plan::Phase::update};
     op.sizes.rows = shard;
-    sharded.update_s += times.of(op, DType::f32);
+    sharded.update.add(op, times);
     if (u > 0 || unit.gradient_last != static_cast<int>(facts.visits.size()) - 1) continue;
     sharded.root_reduce_s = reduce + replicate;
     op.kind = OpKind::grad_norm;
     op.cost.read_bytes = d(shard * size_bytes(DType::f32));
-    sharded.update_s += times.of(op, DType::f32);
+    sharded.last_norm.add(op, times);
   }
 }
 

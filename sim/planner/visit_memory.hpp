@@ -26,7 +26,14 @@ struct Sharded {
   double root_gather_s = 0, root_reduce_s = 0;
   double first_stages_s = 0, longest_first_stage_s = 0;  ///< of the reductions of units other than the root
   double reduces_s = 0, replicates_s = 0;                ///< of all units
-  double update_s = 0;  ///< of all units, and the norm of the root's gradient before it
+
+  /// Work on shards, by the memory that they are in.
+  struct Placed {
+    double device_s = 0, host_s = 0;
+    void add(const plan::Op& op, OpTimes& times);
+  };
+  Placed update;     ///< of all units
+  Placed last_norm;  ///< of the root's gradient, if it is reduced last
 };
 
 /// Without times.

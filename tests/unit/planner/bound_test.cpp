@@ -180,7 +180,7 @@ TEST_P(RandomPoints, ABoundIsNoMoreThanThePlanHas) {
     const Bound bound = bounds.of(point);
     const Evaluation plan = runtime.evaluate(point);
     EXPECT_LE(bound.memory_bytes, plan.memory_bytes) << command(point);
-    EXPECT_LE(bound.seconds, plan.step_s * (1 + 1e-4)) << model::family_of(base.model) << " " << command(point);
+    EXPECT_LE(bound.seconds, plan.step_s * (1 + 1e-9)) << model::family_of(base.model) << " " << command(point);
   }
 }
 
@@ -213,6 +213,9 @@ TEST_P(RandomPoints, CanonicalPointsAreEqualPlans) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPoints, testing::Range(0U, 150U));
+
+/// Forward visits are without a gradient, images without tokens; updates and norms of offloaded shards are the host's.
+INSTANTIATE_TEST_SUITE_P(OnceTooHigh, RandomPoints, testing::Values(183U, 267U, 330U, 423U, 427U, 436U, 443U, 1047U));
 
 /// Where blocks are large, so that alignment and the small ops around them do not count.
 TEST(Bound, IsNearThePlanOfALargeModel) {
