@@ -221,6 +221,7 @@ constexpr Command commands[] = {{"validate", sim::validation::validate_command},
 void predict_plan(const Config& config, int argc, char** argv) {
   const plan::Settings settings = read_settings(config);
   for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
+  if (!config.get<std::string>("machine.cluster").empty()) fmt::print(stderr, "{}", sim::planner::types_note(config));
   const plan::Plan plan = plan_of(settings);
   const bool order = config.get<bool>("order"), ops = config.get<bool>("print-plan");
   if (order) fmt::print("{}\n", plan::order_text(plan));

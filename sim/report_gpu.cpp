@@ -55,6 +55,9 @@ std::string gpu_utilization(const Prediction& prediction) {
   for (const FlopConvention convention : all_flop_conventions())
     text += fmt::format("  {:<22}{:>9.1f} TFLOP/s{:>7.1f} % of peak\n", name_of(convention),
                         flops_per_s(prediction, convention) / 1e12, 100 * utilization(prediction, convention));
+  const FlopBasis& basis = prediction.gpu->flops;
+  if (basis.gradient_weights < 1.9 * basis.product_weights)
+    text += "  all but the last two count gradients of frozen parameters too, which nobody computes\n";
   return text + "\n";
 }
 

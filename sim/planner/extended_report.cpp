@@ -83,6 +83,11 @@ void add_report_options(Config& config) {
   add_run_options(config);
 }
 
+std::string types_note(const Config& config) {
+  if (!config.is_default("precision.param")) return "";
+  return "note: precision.param not given: fp32, as training does by default; on GPUs precision.param=bf16 is usual\n";
+}
+
 std::string extended(std::string report, const Config& config, const plan::Settings& settings, const plan::Plan& plan,
                      const Prediction& prediction, const Cluster* cluster) {
   const Additions all{explanation_of(config, settings, plan, prediction, cluster),

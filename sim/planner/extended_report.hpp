@@ -11,6 +11,9 @@ namespace foreshard::sim::planner {
 /// Declares the options of a prediction that the planner answers: --explain, --what-if, --tokens, --gpu-hour-price.
 void add_report_options(Config& config);
 
+/// A line to tell the user where nobody chose the types that a GPU computes in; else empty.
+std::string types_note(const Config& config);
+
 /// `report`, the text or JSON of a prediction, with what these options ask for; and with a warning where a GPU would do
 /// implausibly much or little. `cluster` is null where the prediction is for processor cores. Throws InputError(usage)
 /// for options that are not for this prediction.

@@ -80,19 +80,28 @@ std::string kernel_lines(const std::vector<OpGroup>& groups) {
   return text + "\n";
 }
 
+std::int64_t trained_parameters(const plan::Plan& plan) {
+  std::int64_t trained = 0;
+  for (const plan::FlatParameter& unit : plan.units)
+    for (const plan::FlatPiece& piece : unit.pieces) trained += piece.trainable ? piece.elements : 0;
+  return trained;
+}
+
 std::string state_line(const plan::Settings& settings, const plan::Plan& plan) {
   const int moments = model::moment_count(settings.schedule.update), shards = plan.mesh.shard_degree();
+  const std::int64_t trained = trained_parameters(plan), frozen = plan.parameters - trained;
+  const double bytes = 4.0 * (2 + moments) * static_cast<double>(trained) + 4.0 * static_cast<double>(frozen);
   return fmt::format(
-      "state of a rank: 4 B x (parameter + gradient + {} moments) x {} parameters / {} = {}{}\n", moments,
-      count_text(plan.parameters), shards,
-      bytes_text(std::llround(4.0 * (2 + moments) * static_cast<double>(plan.parameters) / shards)),
+      "state of a rank: 4 B x ((parameter + gradient + {} moments) x {} parameters{}) / {} = {}{}\n", moments,
+      count_text(trained), frozen > 0 ? fmt::format(" + {} frozen ones", count_text(frozen)) : "", shards,
+      bytes_text(std::llround(bytes / shards)),
       plan.host_arena_bytes > 0 ? fmt::format(", {} of it in host memory", bytes_text(plan.host_arena_bytes)) : "");
 }
 
 std::string signed_text(std::string text, bool more) { return (more ? "+" : "-") + std::move(text); }
 
 std::string effect_lines(const Explanation& e) {
-  std::string text = "one decision changed             memory              step\n";
+  std::string text = "       memory                      step              one decision changed\n";
   for (const Effect& effect : e.effects) {
     const std::int64_t bytes = effect.memory_bytes - e.memory_bytes;
     const double seconds = effect.step_s - e.step_s;
@@ -100,7 +109,7 @@ std::string effect_lines(const Explanation& e) {
                         signed_text(bytes_text(std::abs(bytes)), bytes >= 0), duration_text(effect.step_s),
                         100 * seconds / e.step_s, effect.change);
   }
-  return text + "\n";
+  return text;
 }
 
 Json json_of(const OpGroup& group) {

@@ -7,14 +7,21 @@
 
 #include "base/units.hpp"
 #include "model/model.hpp"
+#include "plan/build.hpp"
 #include "sim/gpu_rates.hpp"
 #include "sim/hardware_sources.hpp"
+#include "sim/predict.hpp"
 
 namespace foreshard::sim::planner {
 namespace {
 
 double peak_flops(const Cluster& cluster, const Point& point) {
   return size_bytes(point.parameters) == 2 ? rates_of(cluster.device).half_flops : cluster.device.fp32_flops.value;
+}
+
+/// Steps are compared, so in more digits than other durations.
+std::string step_text(double seconds) {
+  return seconds >= 1 && seconds < 59.995 ? fmt::format("{:.2f} s", seconds) : duration_text(seconds);
 }
 
 std::string count(std::size_t number) { return count_text(static_cast<std::int64_t>(number)); }
@@ -62,17 +69,16 @@ std::string fates(const SearchResult& result, const SearchSubject& subject) {
 }
 
 std::string best(const Candidate& candidate, const SearchSubject& subject) {
-  const Utilization used = utilization_of(subject.base, subject.cluster, candidate.point, candidate.found.step_s);
+  const Utilization used = utilization_of(subject, candidate.point, candidate.found.step_s);
   const auto memory = std::llround(subject.cluster.device.memory_bytes.value);
-  std::string text =
-      fmt::format("best: step {}, {} tokens/s, {:.1f} TFLOP/s a GPU ({:.1f} % of peak, palm), {} of {} a GPU{}\n  {}\n",
-                  duration_text(candidate.found.step_s),
-                  count_text(std::llround(step_tokens(subject.base) / candidate.found.step_s)), used.flops_per_s / 1e12,
-                  100 * used.part, bytes_text(candidate.found.memory_bytes), bytes_text(memory),
-                  candidate.found.host_memory_bytes > 0
-                      ? fmt::format(", {} of host memory a rank", bytes_text(candidate.found.host_memory_bytes))
-                      : "",
-                  command_of(candidate.point, subject.config));
+  std::string text = fmt::format(
+      "best: step {}, {} tokens/s, {:.1f} TFLOP/s a GPU ({:.1f} % of peak, palm), {} of {} a GPU{}\n  {}\n",
+      step_text(candidate.found.step_s), count_text(std::llround(step_tokens(subject.base) / candidate.found.step_s)),
+      used.flops_per_s / 1e12, 100 * used.part, bytes_text(candidate.found.memory_bytes), bytes_text(memory),
+      candidate.found.host_memory_bytes > 0
+          ? fmt::format(", {} of host memory a rank", bytes_text(candidate.found.host_memory_bytes))
+          : "",
+      command_of(candidate.point, subject.config));
   text += "  step " + text_of(step_time_error_bar(subject, candidate.point)) + "\n";
   if (!used.is_plausible())
     text +=
@@ -85,17 +91,17 @@ std::string best(const Candidate& candidate, const SearchSubject& subject) {
 }
 
 std::string row(const Candidate& candidate, const SearchSubject& subject, const std::vector<std::string>& common) {
-  const Utilization used = utilization_of(subject.base, subject.cluster, candidate.point, candidate.found.step_s);
-  std::string text = fmt::format("  {:>10}{:>11}{:>7}{:>7.1f}", duration_text(candidate.found.step_s),
+  const Utilization used = utilization_of(subject, candidate.point, candidate.found.step_s);
+  std::string text = fmt::format("  {:>10}{:>11}{:>7}{:>7.1f}", step_text(candidate.found.step_s),
                                  bytes_text(candidate.found.memory_bytes), candidate.point.gpus, 100 * used.part);
   if (subject.run.tokens > 0)
     text += fmt::format(
         "{:>8.2f}",
         run_cost(subject.run, candidate.found.step_s, step_tokens(subject.base), candidate.point.gpus).days());
-  text += " ";
+  std::string own;
   for (const std::string& flag : flags_of(candidate.point, subject.config))
-    if (std::ranges::find(common, flag) == common.end()) text += " " + flag;
-  return text + "\n";
+    if (std::ranges::find(common, flag) == common.end()) own += " " + flag;
+  return text + " " + (own.empty() ? " nothing else" : own) + "\n";
 }
 
 /// The flags that all of these plans need.
@@ -109,6 +115,24 @@ std::vector<std::string> common_flags(const SearchResult& result, const SearchSu
   return common;
 }
 
+constexpr double most_times_the_fastest = 4;
+
+/// Without those so slow that their memory is no reason to take them.
+std::vector<std::size_t> of_interest(const SearchResult& result) {
+  std::vector<std::size_t> some;
+  for (const std::size_t index : result.pareto)
+    if (result.candidates[index].found.step_s <= most_times_the_fastest * result.best()->found.step_s)
+      some.push_back(index);
+  return some;
+}
+
+std::string counts_of_pareto(std::size_t all, std::size_t near, std::size_t some) {
+  std::string text = fmt::format("{} plans", count(all));
+  if (near < all)
+    text += fmt::format(", {} of them over {:g} times slower than the best", all - near, most_times_the_fastest);
+  return text + (some < near ? fmt::format(", {} of {} shown", some, near < all ? "the others" : "them") : "");
+}
+
 /// The fastest, the smallest, and others evenly between them.
 std::vector<std::size_t> shown(const std::vector<std::size_t>& pareto, std::size_t rows) {
   if (pareto.size() <= rows || rows < 2) return pareto;
@@ -118,10 +142,10 @@ std::vector<std::size_t> shown(const std::vector<std::size_t>& pareto, std::size
 }
 
 std::string pareto(const SearchResult& result, const SearchSubject& subject) {
-  const auto some = shown(result.pareto, static_cast<std::size_t>(std::max(1, subject.rows)));
-  std::string text =
-      fmt::format("no other plan is as good in step time, memory and GPUs: {} plans{}\n", count(result.pareto.size()),
-                  some.size() < result.pareto.size() ? fmt::format(", {} of them shown", some.size()) : "");
+  const std::vector<std::size_t> near = of_interest(result);
+  const auto some = shown(near, static_cast<std::size_t>(std::max(1, subject.rows)));
+  std::string text = fmt::format("no other plan is as good in step time, memory and GPUs: {}\n",
+                                 counts_of_pareto(result.pareto.size(), near.size(), some.size()));
   const auto common = common_flags(result, subject, some);
   if (!common.empty()) text += fmt::format("  all with {}\n", fmt::join(common, " "));
   text += fmt::format("  {:>10}{:>11}{:>7}{:>7}{}  and\n", "step", "memory", "GPUs", "MFU %",
@@ -163,11 +187,16 @@ validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Poi
   return own ? validation::unseen_software_error_bar(run) : validation::torch_error_bar(run);
 }
 
-Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s) {
-  const std::int64_t parameters = model::build(base.model, {1, 1}).parameter_count();
-  const double flops = model::model_flops_per_token(base.model, parameters, base.batch.seq) * step_tokens(base);
-  const double per_gpu = flops / step_s / point.gpus;
-  return {per_gpu, per_gpu / peak_flops(cluster, point)};
+double step_flops_of(const plan::Settings& base) {
+  const plan::Settings one = settings_of(base, Point{});
+  const plan::Plan plan =
+      plan::build_plan(model::build(one.model, one.batch), one.mesh, one.schedule);  // of one sequence on one GPU
+  return model_flops(plan) * static_cast<double>(base.global_batch());
+}
+
+Utilization utilization_of(const SearchSubject& subject, const Point& point, double step_s) {
+  const double per_gpu = subject.step_flops / step_s / point.gpus;
+  return {per_gpu, per_gpu / peak_flops(subject.cluster, point)};
 }
 
 std::string reason_of(const SearchResult& result, const Candidate& candidate, std::int64_t device_bytes) {

@@ -19,6 +19,7 @@ struct SearchSubject {
   int rows = 20;                                ///< of the Pareto set, in text
   std::vector<Runtime> runtimes{Runtime::own};  ///< of the space's plans
   bool compiled = false;                        ///< PyTorch's blocks
+  double step_flops = 0;                        ///< useful work of a step, see step_flops_of
 };
 
 /// The flags that a user adds for a point, in one line.
@@ -33,13 +34,17 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
 /// A line for each plan of the space: its fate, the reason in words, bounds, what simulation found, and its keys.
 std::string search_csv(const SearchResult& result, const SearchSubject& subject);
 
-/// A plan's useful work: palm's count of FLOPs (flop_conventions.hpp) in a step of one GPU, and as a part of its peak.
+/// Useful work of a step on all GPUs: palm's count of FLOPs (flop_conventions.hpp), without gradients of what is
+/// frozen.
+double step_flops_of(const plan::Settings& base);
+
+/// A plan's useful work a GPU and second, and as a part of its peak.
 struct Utilization {
   double flops_per_s = 0, part = 0;
   /// Under 5 % or over 75 % of the peak: no run that anyone published reached that, so some input is probably wrong.
   bool is_plausible() const { return part >= 0.05 && part <= 0.75; }
 };
-Utilization utilization_of(const plan::Settings& base, const Cluster& cluster, const Point& point, double step_s);
+Utilization utilization_of(const SearchSubject& subject, const Point& point, double step_s);
 
 /// How far the step time of a plan is to be trusted.
 validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Point& point);

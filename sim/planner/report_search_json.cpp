@@ -34,7 +34,7 @@ Json keys_json(const Point& point) {
 }
 
 Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
-  const Utilization used = utilization_of(subject.base, subject.cluster, candidate.point, candidate.found.step_s);
+  const Utilization used = utilization_of(subject, candidate.point, candidate.found.step_s);
   const auto tokens = static_cast<double>(subject.base.step_tokens());
   Json json{{"runtime", name_of(candidate.point.runtime)},
             {"step_time_s", candidate.found.step_s},

@@ -77,7 +77,9 @@ RunCost run_cost(const RunLength& run, double step_s, double step_tokens, int gp
 std::string text_of(const RunCost& cost) {
   std::string text = fmt::format("run of {} steps: {:.2f} days, {} GPU-hours", count_text(std::llround(cost.steps)),
                                  cost.days(), count_text(std::llround(cost.gpu_hours)));
-  if (cost.price > 0) text += fmt::format(", {}", count_text(std::llround(cost.price)));
+  if (cost.price > 0)
+    text += fmt::format(", which cost {} at {:.4g} each", count_text(std::llround(cost.price)),
+                        cost.price / cost.gpu_hours);
   if (cost.failures_most < 0.5) return text + "; failures are unlikely\n";
   return text + fmt::format("; {:.0f} to {:.0f} failures of nodes, one in {:.3g} to {:.3g} days\n", cost.failures_least,
                             cost.failures_most, cost.days() / cost.failures_most, cost.days() / cost.failures_least);

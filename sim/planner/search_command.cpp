@@ -228,7 +228,8 @@ int search_command(int argc, const char* const* argv) {
                               .tolerance = options.tolerance,
                               .rows = config.get<int>("search.rows"),
                               .runtimes = profiles,
-                              .compiled = config.get<bool>("torch.compile")};
+                              .compiled = config.get<bool>("torch.compile"),
+                              .step_flops = step_flops_of(base)};
   write_all_plans(result, subject);
   fmt::print("{}", config.get<bool>("json") ? search_json(result, subject) : search_text(result, subject));
   if (!result.best()) throw nothing_fits(result, subject, *runtimes.make());

@@ -62,6 +62,7 @@ void run_command(const Config& config, const std::string& command_line) {
   refuse_plan_options(config);
   const plan::Settings settings = plan::read_settings(config, config.get<int>("parallel.world_size"));
   for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
+  fmt::print(stderr, "{}", planner::types_note(config));
   const TorchJob job = read_torch_job(config, settings);
   if (config.get<bool>("explain-memory")) {
     const allocator::PeakReport report = explain_memory(job, cluster);

@@ -46,11 +46,13 @@ Outcome run(std::vector<std::string> flags, std::vector<std::string> more = {}) 
   return outcome;
 }
 
-plan::Settings settings_from(const nlohmann::json& keys) {
+plan::Settings settings_from(const nlohmann::json& keys,
+                             std::vector<std::string> model = {"--model.preset=byte-medium"}) {
   Config config("test");
   plan::add_plan_keys(config);
   config.add("parallel.world_size", 1, "");
-  std::vector<std::string> flags{"test", "--model.preset=byte-medium", "--train.seq_len=128"};
+  std::vector<std::string> flags{"test", "--train.seq_len=128"};
+  flags.insert(flags.end(), model.begin(), model.end());
   for (const auto& [key, value] : keys.items()) flags.push_back("--" + key + "=" + value.get<std::string>());
   std::vector<const char*> argv;
   for (const std::string& flag : flags) argv.push_back(flag.c_str());
@@ -74,6 +76,22 @@ TEST(SearchCommand, ItsKeysPredictWhatItFound) {
     EXPECT_NEAR(prediction.tflops_per_device, found["tflops_per_device"].get<double>(), 1e-6);
   }
   EXPECT_EQ(json["best"]["run"]["steps"], std::ceil(1e9 / (32 * 128)));
+}
+
+/// Nobody computes the gradients of frozen parameters, so they are no useful work.
+TEST(SearchCommand, CountsTheUsefulWorkOfAModelThatIsMostlyFrozenAsItsPredictionDoes) {
+  const std::vector<std::string> model{"--model.preset=byte-llama-medium", "--model.lora_rank=4"};
+  std::vector<std::string> flags{small};
+  std::erase_if(flags, [](const std::string& flag) { return flag.starts_with("--model."); });
+  flags.insert(flags.end(), model.begin(), model.end());
+  const Outcome outcome = run(flags, {"--json", "--search.simulations=20"});
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+  const auto best = nlohmann::json::parse(outcome.printed)["best"];
+  const plan::Settings settings = settings_from(best["keys"], model);
+  const Prediction prediction =
+      predict_on_gpus(plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule),
+                      read_cluster("dgx-a100"));
+  EXPECT_NEAR(prediction.tflops_per_device, best["tflops_per_device"].get<double>(), 1e-6);
 }
 
 TEST(SearchCommand, SaysWhatBecameOfEveryPlan) {
