@@ -13,6 +13,7 @@ struct Evaluation {
   double step_s = 0;
   std::int64_t memory_bytes = 0;       ///< of the device, all of it
   std::int64_t host_memory_bytes = 0;  ///< of a rank
+  std::int64_t retries = 0;            ///< of PyTorch's allocator in a step, each of which waits for the device
 };
 
 /// Says what points cost, for one runtime. Of one thread.

@@ -68,6 +68,22 @@ std::string fates(const SearchResult& result, const SearchSubject& subject) {
                             static_cast<double>(simulated) / std::max(1e-9, result.simulate_s));
 }
 
+std::string retries_text(const Candidate& candidate) {
+  if (candidate.found.retries == 0) return "";
+  return fmt::format("; fits only with {} allocation retries a step", candidate.found.retries);
+}
+
+/// Of our own runtime the arena is known to the byte.
+std::string memory_trust(const Candidate& candidate, std::int64_t device_bytes) {
+  if (candidate.point.runtime == Runtime::own)
+    return "to the byte in the arena, context and communicators as published";
+  const validation::ErrorBar bar = validation::memory_error_bar(false);
+  std::string text = text_of(bar);
+  if (static_cast<double>(candidate.found.memory_bytes) * (1 + bar.pct / 100) > static_cast<double>(device_bytes))
+    text += "; so it may not fit";
+  return text + retries_text(candidate);
+}
+
 std::string best(const Candidate& candidate, const SearchSubject& subject) {
   const Utilization used = utilization_of(subject, candidate.point, candidate.found.step_s);
   const auto memory = std::llround(subject.cluster.device.memory_bytes.value);
@@ -80,6 +96,7 @@ std::string best(const Candidate& candidate, const SearchSubject& subject) {
           : "",
       command_of(candidate.point, subject.config));
   text += "  step " + text_of(step_time_error_bar(subject, candidate.point)) + "\n";
+  text += "  memory " + memory_trust(candidate, memory) + "\n";
   if (!used.is_plausible())
     text +=
         fmt::format("  warning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
@@ -101,7 +118,7 @@ std::string row(const Candidate& candidate, const SearchSubject& subject, const 
   std::string own;
   for (const std::string& flag : flags_of(candidate.point, subject.config))
     if (std::ranges::find(common, flag) == common.end()) own += " " + flag;
-  return text + " " + (own.empty() ? " nothing else" : own) + "\n";
+  return text + " " + (own.empty() ? " nothing else" : own) + retries_text(candidate) + "\n";
 }
 
 /// The flags that all of these plans need.
@@ -152,6 +169,17 @@ std::string pareto(const SearchResult& result, const SearchSubject& subject) {
                       subject.run.tokens > 0 ? fmt::format("{:>8}", "days") : "");
   for (const std::size_t index : some) text += row(result.candidates[index], subject, common);
   return text;
+}
+
+/// Where runtimes are compared.
+std::string best_of_each(const SearchResult& result, const SearchSubject& subject) {
+  if (subject.runtimes.size() == 1) return "";
+  std::string text = "best of each profile\n";
+  for (const Runtime runtime : subject.runtimes) {
+    const Candidate* found = result.best_of(runtime);
+    text += fmt::format("  {:<16}{}", name_of(runtime), found ? row(*found, subject, {}) : "  no plan fits\n");
+  }
+  return text + "\n";
 }
 
 std::string sources(const Candidate& best, const SearchSubject& subject) {
@@ -222,7 +250,8 @@ std::string reason_of(const SearchResult& result, const Candidate& candidate, st
 std::string search_text(const SearchResult& result, const SearchSubject& subject) {
   std::string text = header(result, subject) + fates(result, subject);
   if (const Candidate* fastest = result.best())
-    text += best(*fastest, subject) + pareto(result, subject) + sources(*fastest, subject);
+    text +=
+        best(*fastest, subject) + best_of_each(result, subject) + pareto(result, subject) + sources(*fastest, subject);
   return text;
 }
 

@@ -40,6 +40,7 @@ Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
             {"step_time_s", candidate.found.step_s},
             {"memory_bytes", candidate.found.memory_bytes},
             {"host_memory_bytes", candidate.found.host_memory_bytes},
+            {"allocation_retries", candidate.found.retries},
             {"gpus", candidate.point.gpus},
             {"tokens_per_s", tokens / candidate.found.step_s},
             {"tflops_per_device", used.flops_per_s / 1e12},
@@ -48,6 +49,8 @@ Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
             {"error_bars", {{"step_time_s", validation::json_of(step_time_error_bar(subject, candidate.point))}}},
             {"command", command_of(candidate.point, subject.config)},
             {"keys", keys_json(candidate.point)}};
+  if (candidate.point.runtime != Runtime::own)
+    json["error_bars"]["memory_bytes"] = validation::json_of(validation::memory_error_bar(false));
   if (subject.run.tokens > 0)
     json["run"] = json_of(run_cost(subject.run, candidate.found.step_s, tokens, candidate.point.gpus));
   return json;
@@ -62,6 +65,11 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
     fates[std::string(name_of(fate))] = result.count(fate);
   Json pareto = Json::array();
   for (const std::size_t index : result.pareto) pareto.push_back(plan_json(result.candidates[index], subject));
+  Json by_runtime;
+  for (const Runtime runtime : subject.runtimes) {
+    const Candidate* found = result.best_of(runtime);
+    by_runtime[std::string(planner::name_of(runtime))] = found ? plan_json(*found, subject) : Json();
+  }
   const Json json{{"schema", 1},
                   {"runtime", runtimes_text(subject)},
                   {"cluster", subject.cluster.name},
@@ -74,6 +82,7 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
                   {"complete_within", result.complete_within},
                   {"left_out", subject.space.left_out},
                   {"best", result.best() ? plan_json(*result.best(), subject) : Json()},
+                  {"best_by_runtime", by_runtime},
                   {"pareto", pareto}};
   return json_text(json) + "\n";
 }

@@ -140,6 +140,47 @@ const Candidate* SearchResult::nearest_miss() const {
   return nearest;
 }
 
+const Candidate* SearchResult::best_of(Runtime runtime) const {
+  const auto cost = [](const Candidate& c) { return std::tuple(c.found.step_s, c.found.memory_bytes, c.point.gpus); };
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates)
+    if (candidate.fate == Fate::simulated && candidate.point.runtime == runtime &&
+        (!best || cost(candidate) < cost(*best)))
+      best = &candidate;
+  return best;
+}
+
+namespace {
+
+void append(SearchResult& all, SearchResult one) {
+  const std::size_t first = all.candidates.size();
+  for (Candidate& candidate : one.candidates) {
+    candidate.by += first;
+    all.candidates.push_back(std::move(candidate));
+  }
+  for (const std::size_t index : one.pareto) all.pareto.push_back(first + index);
+  all.bound_s += one.bound_s, all.simulate_s += one.simulate_s;
+  all.complete_within = std::max(all.complete_within, one.complete_within);
+  const bool left = one.least_not_simulated_s > 0, first_left = all.least_not_simulated_s == 0;
+  if (left && (first_left || one.least_not_simulated_s < all.least_not_simulated_s))
+    all.least_not_simulated_s = one.least_not_simulated_s;
+}
+
+}  // namespace
+
+SearchResult joined(std::vector<SearchResult> results) {
+  SearchResult all;
+  all.complete_within = 0;
+  for (SearchResult& one : results) append(all, std::move(one));
+  Front front;
+  for (const std::size_t index : all.pareto) {
+    const Candidate& c = all.candidates[index];
+    front.add({c.found.step_s, c.found.memory_bytes, c.point.gpus}, index);
+  }
+  all.pareto = front.members();
+  return all;
+}
+
 SearchResult search(std::vector<Point> points, const SearchOptions& options, const MakeEvaluator& make_evaluator) {
   FORESHARD_EXPECT(options.threads >= 1, "a search has a thread");
   return Search(std::move(points), options, make_evaluator).run();

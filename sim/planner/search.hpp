@@ -45,11 +45,16 @@ struct SearchResult {
   std::size_t count(Fate fate) const;
   /// The fastest that fits (of several the one with less memory, then fewer GPUs); none if nothing does.
   const Candidate* best() const { return pareto.empty() ? nullptr : &candidates[pareto.front()]; }
+  /// The same of one runtime's plans.
+  const Candidate* best_of(Runtime runtime) const;
   /// Of those that do not fit, the one that lacks least.
   const Candidate* nearest_miss() const;
 };
 
 using MakeEvaluator = std::function<std::unique_ptr<Evaluator>()>;
+
+/// Of searches of different points as if they had been one; fates stay as each found them.
+SearchResult joined(std::vector<SearchResult> results);
 
 /// Bounds all points, simulates those that may be best, and compares: first those that may be much better than what is
 /// known, then, as long as simulations are left, those that may be a little better. Points are taken in rounds of a

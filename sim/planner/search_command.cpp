@@ -52,7 +52,8 @@ Config keys() {
              "plans that can be better than a simulated one by no more than this part are not simulated",
              {.min = 0, .max = 0.5});
   config.add("search.simulations", 0,
-             "plans that are simulated at most, the most promising ones; 0 = 2000, of PyTorch 400", {.min = 0});
+             "plans of each profile that are simulated at most, the most promising ones; 0 = 2000, of PyTorch 400",
+             {.min = 0});
   config.add("search.rows", 20, "plans of the Pareto set that are shown", {.min = 1});
   config.add("search.all_plans", "", "write what became of every plan into this CSV file");
   config.ignore({"machine.", "data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
@@ -145,10 +146,27 @@ Space read_space(const Config& config, const plan::Settings& base, const Cluster
 }
 
 /// Some seconds' worth: a step of PyTorch's takes several times as long to simulate as one of ours.
-std::int64_t simulations_of(const Config& config, const std::vector<Runtime>& runtimes) {
+std::int64_t simulations_of(const Config& config, Runtime runtime) {
   const auto asked = config.get<std::int64_t>("search.simulations");
-  const bool own = runtimes == std::vector{Runtime::own};
-  return asked > 0 ? asked : own ? 2000 : 400;
+  return asked > 0 ? asked : runtime == Runtime::own ? 2000 : 400;
+}
+
+std::vector<Point> points_of(const Space& space, Runtime runtime) {
+  std::vector<Point> points;
+  std::ranges::copy_if(space.points, std::back_inserter(points),
+                       [&](const Point& point) { return point.runtime == runtime; });
+  return points;
+}
+
+/// A search for each runtime, so that the best of each is found.
+SearchResult search_each(const Config& config, const Space& space, const std::vector<Runtime>& profiles,
+                         SearchOptions options, Runtimes& runtimes) {
+  std::vector<SearchResult> results;
+  for (const Runtime runtime : profiles) {
+    options.simulations = simulations_of(config, runtime);
+    results.push_back(search(points_of(space, runtime), options, [&] { return runtimes.make(); }));
+  }
+  return joined(std::move(results));
 }
 
 /// What PyTorch or DeepSpeed would do, by the same flags.
@@ -216,9 +234,8 @@ int search_command(int argc, const char* const* argv) {
   expect_writable_table(config);
   const SearchOptions options{.memory_bytes = std::llround(cluster.device.memory_bytes.value),
                               .threads = threads_of(config),
-                              .tolerance = config.get<double>("search.tolerance"),
-                              .simulations = simulations_of(config, profiles)};
-  const SearchResult result = search(space.points, options, [&] { return runtimes.make(); });
+                              .tolerance = config.get<double>("search.tolerance")};
+  const SearchResult result = search_each(config, space, profiles, options, runtimes);
   const SearchSubject subject{.config = config,
                               .base = base,
                               .cluster = cluster,

@@ -210,7 +210,8 @@ Evaluation TorchRuntime::evaluate(const Point& point) {
   if (!fits) return {.step_s = 0, .memory_bytes = std::max(prediction.device_bytes + 1, least)};
   const int others = point.micro_batches - job.run.micro_batches;
   return {.step_s = prediction.steady.seconds + (others > 0 ? others * period_s(prediction) : 0),
-          .memory_bytes = reserved_bytes(prediction) + prediction.outside_bytes};
+          .memory_bytes = reserved_bytes(prediction) + prediction.outside_bytes,
+          .retries = prediction.peaks.back().retries};
 }
 
 double TorchRuntime::slowest_rank_factor(int gpus) {

@@ -153,7 +153,17 @@ TEST(SearchCommand, ComparesProfilesAndLeavesOutValuesThatOneHasNot) {
   const auto json = nlohmann::json::parse(outcome.printed);
   EXPECT_EQ(json["runtime"], "pytorch-ddp, deepspeed-zero2, pytorch-fsdp2");
   EXPECT_THAT(json["left_out"], testing::ElementsAre("deepspeed-zero2: has no plan of the values to search"));
-  EXPECT_NE(json["best"]["runtime"], "deepspeed-zero2");
+  EXPECT_TRUE(json["best_by_runtime"]["deepspeed-zero2"].is_null());
+  double least = 1e9;
+  for (const std::string runtime : {"pytorch-ddp", "pytorch-fsdp2"}) {
+    const auto alone =
+        nlohmann::json::parse(run(small, {"--json", "--runtime.profile=" + runtime, "--search.accumulation=no_sync",
+                                          "--search.local_batch_size=1"})
+                                  .printed);
+    EXPECT_EQ(json["best_by_runtime"][runtime]["keys"], alone["best"]["keys"]);
+    least = std::min(least, alone["best"]["step_time_s"].get<double>());
+  }
+  EXPECT_EQ(json["best"]["step_time_s"], least);
   EXPECT_THAT(run(small, {"--search.profiles=pytorch-ddp,fsdp3"}).error, testing::HasSubstr("'fsdp3' is no value"));
   EXPECT_THAT(run(small, {"--search.profiles=pytorch-ddp", "--runtime.profile=pytorch-fsdp2"}).error,
               testing::HasSubstr("are both set"));
