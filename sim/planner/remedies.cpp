@@ -61,9 +61,11 @@ void double_gpus(Point& p) {
 
 std::string changes(const Point& from, const Point& to) {
   const KeyValues before = keys_of(from), after = keys_of(to);
+  const bool deals_anew = from.gpus != to.gpus || from.local_batch != to.local_batch;
   std::string text;
   for (std::size_t i = 0; i < after.size(); ++i)
-    if (after[i] != before[i]) text += fmt::format("{}{}={}", text.empty() ? "" : " ", after[i].first, after[i].second);
+    if (after[i] != before[i] || (deals_anew && after[i].first == "train.global_batch_size"))
+      text += fmt::format("{}{}={}", text.empty() ? "" : " ", after[i].first, after[i].second);
   return text;
 }
 

@@ -7,7 +7,8 @@
 
 namespace foreshard::sim::planner {
 
-/// "key=value …" of the keys in which `to` is another plan than `from`.
+/// "key=value …" of the keys in which `to` is another plan than `from`; with the global batch where it is dealt
+/// otherwise, since it follows from the local one unless it is given.
 std::string changes(const Point& from, const Point& to);
 
 /// Plans of the same global batch that differ from `point` by one decision, each of which may save memory: more

@@ -100,6 +100,17 @@ TEST(Points, SettingsAndPointsSayTheSame) {
   }
 }
 
+/// Half of a micro-batch alone would be half of the step.
+TEST(Remedies, SayWhatTheGlobalBatchIsWhereItIsDealtOtherwise) {
+  const Point two{.gpus = 8, .shard_degree = 8, .local_batch = 2};
+  Point one = two;
+  one.local_batch = 1, one.micro_batches = 2;
+  EXPECT_EQ(changes(two, one), "train.local_batch_size=1 train.global_batch_size=16");
+  one = two;
+  one.recompute = plan::Recompute::Mode::full;
+  EXPECT_EQ(changes(two, one), "activation_checkpoint.mode=full");
+}
+
 TEST(Remedies, KeepTheGlobalBatchAndChangeOneDecision) {
   Point point = on(8);
   point.local_batch = 6, point.micro_batches = 2, point.strategy = Strategy::shard_grad_op;

@@ -145,6 +145,14 @@ TEST(SearchCommand, GoesThroughStepsOfDdpAndOfEachStageOfZero) {
   }
 }
 
+/// When these reduce, and in what, is not for the user to say.
+TEST(SearchCommand, RefusesWhatDdpAndZeroWouldIgnore) {
+  EXPECT_THAT(run(small, {"--runtime.profile=deepspeed-zero2", "--parallel.accumulation=no_sync"}).error,
+              testing::HasSubstr("parallel.accumulation = no_sync: stage 1 reduces in the last micro-batch"));
+  EXPECT_THAT(run(small, {"--runtime.profile=pytorch-ddp", "--precision.param=bf16", "--precision.reduce=bf16"}).error,
+              testing::HasSubstr("precision.reduce = bf16: DDP reduces in the type of its parameters, fp32"));
+}
+
 TEST(SearchCommand, ComparesProfilesAndLeavesOutValuesThatOneHasNot) {
   const Outcome outcome =
       run(small, {"--json", "--search.profiles=pytorch-ddp,deepspeed-zero2, deepspeed-zero2,pytorch-fsdp2",
