@@ -154,8 +154,8 @@ GpuOpCost::Kernel GpuOpCost::opaque(const plan::Op& op) {
   const double peak = is_half(type_of(plan_, op)) ? gpu_.half_flops : gpu_.f32_flops;
   constexpr std::int64_t many = 64;
   const Kernel moved = memory_bound(op);
-  return {std::max(op.cost.flops / (static_cast<double>(op.scalar) * peak), moved.seconds), moved.memory_s,
-          many * gpu_.sms};
+  const double computed = op.cost.flops > 0 ? op.cost.flops / (static_cast<double>(op.scalar) * peak) : 0;
+  return {std::max(computed, moved.seconds), moved.memory_s, many * gpu_.sms};
 }
 
 GpuOpCost::Kernel GpuOpCost::product(const plan::Op& op) {
