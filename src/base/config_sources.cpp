@@ -124,6 +124,7 @@ std::vector<Setting> read_ini(const std::filesystem::path& path, std::vector<std
       section = trimmed(text.substr(1, text.size() - 2));
     } else if (text.find('=') == std::string_view::npos) {
       problems.push_back(fmt::format("{}: `{}` is neither `[section]` nor `key = value`", origin, shown(text)));
+      if (utf8_prefix(text) < text.size()) return settings;  // no configuration at all
     } else {
       settings.push_back(ini_setting(section, text, origin));
     }

@@ -15,6 +15,7 @@
 namespace foreshard {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -195,8 +196,13 @@ TEST_F(ConfigTest, FilesThatCannotBeReadAreProblems) {
   EXPECT_THAT(problems_of({"--config", folder_.c_str()}), HasSubstr("it is a folder"));
   const std::string file = write("bad.ini", "[train]\nsteps 3\n");
   EXPECT_THAT(problems_of({"--config", file.c_str()}), HasSubstr("bad.ini:2: `steps 3` is neither"));
-  const std::string bytes = write("bytes.ini", "a\x1B[2J\xFF\xFE" + std::string(100000, 'x'));
-  EXPECT_THAT(problems_of({"--config", bytes.c_str()}), HasSubstr("`a?[2J…` is neither")) << "no terminal obeys a file";
+}
+
+TEST_F(ConfigTest, AFileOfBytesIsOneProblem) {
+  const std::string bytes = write("bytes.ini", "a\x1B[2J\xFF\xFE" + std::string(100000, 'x') + "\nsteps 3\n");
+  EXPECT_THAT(problems_of({"--config", bytes.c_str()}),
+              AllOf(HasSubstr("`a?[2J…` is neither"), Not(HasSubstr("problems"))))
+      << "no terminal obeys a file";
 }
 
 TEST_F(ConfigTest, IniCommentsAndBlanks) {
