@@ -22,16 +22,23 @@ struct Buffers {
 };
 
 template <class Word>
-Buffers<Word> buffers_of(const Head& head) {
-  const std::int64_t whole = head.padded_seq * row_words<Word>(head), part = block * row_words<Word>(head);
-  const std::int64_t sums = block * head.padded_width, scores = block * block;
-  Cutter cut(2 * whole + 2 * part + sums + scores + head.bias_numbers());
-  Buffers<Word> b{cut.take<Word>(whole), cut.take<Word>(whole), cut.take<Word>(part), cut.take<Word>(part)};
-  b.sums = cut.take<float>(sums);
-  b.scores = cut.take<float>(scores);
+Buffers<Word> take_buffers(const Head& head, Cutter& cut) {
+  const auto words = [&](std::int64_t rows) { return cut.take<Word>(rows * row_words<Word>(head)); };
+  Buffers<Word> b;
+  b.keys = words(head.padded_seq);
+  b.values = words(head.padded_seq);
+  b.rows = words(block);
+  b.queries = words(block);
+  b.sums = cut.take<float>(block * head.padded_width);
+  b.scores = cut.take<float>(block * block);
   b.p = reinterpret_cast<Word*>(b.scores);
   b.bias = cut.take<float>(head.bias_numbers());
   return b;
+}
+
+template <class Word>
+Buffers<Word> buffers_of(const Head& head) {
+  return Cutter::cut([&head](Cutter& cut) { return take_buffers<Word>(head, cut); });
 }
 
 /// The running softmax of a block of queries, a lane for each.

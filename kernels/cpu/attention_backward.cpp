@@ -24,37 +24,41 @@ struct Buffers {
   float *bias, *dbias;                 // as pack_bias makes them
 };
 
+/// Scores as floats, and in words; these are one if words are floats.
+template <class Word>
+void take_scores(Cutter& cut, Buffers<Word>& b) {
+  b.p = cut.take<float>(block * block);
+  b.ds = cut.take<float>(block * block);
+  if constexpr (rows_are_stacks<Word>) {
+    b.p_rows = b.p;
+    b.ds_rows = b.ds_stacks = b.ds;
+  } else {
+    for (Word** words : {&b.p_rows, &b.ds_rows, &b.ds_stacks})
+      *words = cut.take<Word>(block * block / numbers_in<Word>);
+  }
+}
+
+template <class Word>
+Buffers<Word> take_buffers(const Head& head, Cutter& cut) {
+  const auto words = [&](std::int64_t rows) { return cut.take<Word>(rows * row_words<Word>(head)); };
+  const auto sums = [&](std::int64_t rows) { return cut.take<float>(rows * head.padded_width); };
+  Buffers<Word> b;
+  for (Word** whole : {&b.keys, &b.values}) *whole = words(head.padded_seq);
+  for (float** whole : {&b.dkeys, &b.dvalues}) *whole = sums(head.padded_seq);
+  for (Word** part : {&b.queries, &b.queries_t, &b.dy, &b.dy_t}) *part = words(block);
+  b.key_stacks = rows_are_stacks<Word> ? b.keys : words(head.padded_seq);
+  b.query_rows = rows_are_stacks<Word> ? b.queries : words(block);
+  b.dy_rows = rows_are_stacks<Word> ? b.dy : b.query_rows;
+  b.dqueries = sums(block);
+  take_scores(cut, b);
+  for (float** statistic : {&b.lse, &b.delta}) *statistic = cut.take<float>(block);
+  for (float** bias : {&b.bias, &b.dbias}) *bias = cut.take<float>(head.bias_numbers());
+  return b;
+}
+
 template <class Word>
 Buffers<Word> buffers_of(const Head& head) {
-  constexpr bool apart = numbers_in < Word >> 1;  // rows and stacks
-  const std::int64_t whole = head.padded_seq * row_words<Word>(head), part = block * row_words<Word>(head),
-                     sums = head.padded_seq * head.padded_width, part_sums = block * head.padded_width,
-                     scores = block * block, score_words = scores / numbers_in<Word>;
-  const std::int64_t of_pairs = apart ? whole + part + 3 * score_words : 0;
-  Cutter cut(2 * whole + 2 * sums + 4 * part + part_sums + 2 * scores + 2 * block + 2 * head.bias_numbers() + of_pairs);
-  Buffers<Word> b;
-  b.keys = cut.take<Word>(whole);
-  b.values = cut.take<Word>(whole);
-  b.dkeys = cut.take<float>(sums);
-  b.dvalues = cut.take<float>(sums);
-  b.queries = cut.take<Word>(part);
-  b.queries_t = cut.take<Word>(part);
-  b.dy = cut.take<Word>(part);
-  b.dy_t = cut.take<Word>(part);
-  b.dqueries = cut.take<float>(part_sums);
-  b.p = cut.take<float>(scores);
-  b.ds = cut.take<float>(scores);
-  b.lse = cut.take<float>(block);
-  b.delta = cut.take<float>(block);
-  b.bias = cut.take<float>(head.bias_numbers());
-  b.dbias = cut.take<float>(head.bias_numbers());
-  b.key_stacks = apart ? cut.take<Word>(whole) : b.keys;
-  b.query_rows = apart ? cut.take<Word>(part) : b.queries;
-  b.dy_rows = apart ? b.query_rows : b.dy;
-  b.p_rows = apart ? cut.take<Word>(score_words) : reinterpret_cast<Word*>(b.p);
-  b.ds_rows = apart ? cut.take<Word>(score_words) : reinterpret_cast<Word*>(b.ds);
-  b.ds_stacks = apart ? cut.take<Word>(score_words) : b.ds_rows;
-  return b;
+  return Cutter::cut([&head](Cutter& cut) { return take_buffers<Word>(head, cut); });
 }
 
 template <class T>
@@ -150,7 +154,7 @@ void pack_block(std::int64_t queries, const Head& head, const T* q, std::int64_t
   transpose(words, b.query_rows, b.queries_t);
   pack_rows(queries, block, head, dy, head.inner, b.dy_rows);
   transpose(words, b.dy_rows, b.dy_t);
-  if constexpr (numbers_in < Word >> 1) {
+  if constexpr (!rows_are_stacks<Word>) {
     pack_stacks(queries, block, head, q, stride, b.queries);
     pack_stacks(queries, block, head, dy, head.inner, b.dy);
   }
@@ -160,7 +164,7 @@ template <class T, class Word>
 void pack_keys(const Head& head, const Qkv<const T>& in, const Buffers<Word>& b) {
   pack_rows(head.seq, head.padded_seq, head, in.k, in.kv_stride, b.keys);
   pack_rows(head.seq, head.padded_seq, head, in.v, in.kv_stride, b.values);
-  if constexpr (numbers_in < Word >> 1) pack_stacks(head.seq, head.padded_seq, head, in.k, in.kv_stride, b.key_stacks);
+  if constexpr (!rows_are_stacks<Word>) pack_stacks(head.seq, head.padded_seq, head, in.k, in.kv_stride, b.key_stacks);
 }
 
 /// Writes dq of one head of queries and adds to the sums of its keys and values, which are packed; `o` is of the head.

@@ -17,6 +17,9 @@ namespace foreshard::kernels::cpu {
 
 inline constexpr float hidden_score = -std::numeric_limits<float>::infinity();
 
+template <class Word>
+inline constexpr bool rows_are_stacks = std::is_same_v<Word, float>;
+
 /// Words of a padded row.
 template <class Word>
 std::int64_t row_words(const Head& head) {
@@ -91,17 +94,28 @@ inline void put_stack(BFloat16Pair* p, std::int64_t key, Vec even, Vec odd) {
   store(p + key / 2 * block, stacked(rounded_rows(even, odd)));
 }
 
-/// Cuts scratch memory into arrays.
+/// Cuts a thread's scratch memory into arrays.
 class Cutter {
  public:
-  explicit Cutter(std::int64_t words) : at_(thread_scratch().of<float>(static_cast<std::size_t>(words))) {}
+  /// Calls make(cutter) twice, first to see how much it takes, and returns what it makes of memory.
+  template <class Make>
+  static auto cut(Make make) {
+    Cutter measure(nullptr);
+    make(measure);
+    Cutter cutter(thread_scratch().of<float>(static_cast<std::size_t>(measure.taken_)));
+    return make(cutter);
+  }
+
   template <class Word>
   Word* take(std::int64_t words) {
-    return reinterpret_cast<Word*>(std::exchange(at_, at_ + words));
+    const std::int64_t at = std::exchange(taken_, taken_ + words);
+    return memory_ ? reinterpret_cast<Word*>(memory_ + at) : nullptr;
   }
 
  private:
-  float* at_;
+  explicit Cutter(float* memory) : memory_(memory) {}
+  float* memory_;
+  std::int64_t taken_ = 0;
 };
 
 }  // namespace foreshard::kernels::cpu
