@@ -150,7 +150,7 @@ TEST_F(Export, CsvHasEveryEventOnce) {
   EXPECT_THAT(events, HasSubstr("\n1,3,1,compute,4,adamw,update,root,3401,100,0,384,1000\n"));
   EXPECT_THAT(text_in(folder_.file("tables/steps.csv")), HasSubstr("\n3,1,3001,500,1,1,16\n"));
   EXPECT_EQ(std::ranges::count(text_in(folder_.file("tables/ops.csv")), '\n'), 1 + 5);
-  EXPECT_THAT(text_in(folder_.file("tables/memory.csv")), HasSubstr("\n0,1,1200,512,512,0,0,1024,128,0,0,0\n"));
+  EXPECT_THAT(text_in(folder_.file("tables/memory.csv")), HasSubstr("\n0,1,1200,512,512,0,0,1024,128,0,0,0,0\n"));
 }
 
 TEST_F(Export, DoesNotOverwriteUnlessForced) {
