@@ -41,12 +41,13 @@ Fields<StepRow> step_fields() {
   return f;
 }
 
-Fields<MemoryRow> memory_fields() {
+Fields<MemoryRow> memory_fields(bool with_workspace) {
   Fields<MemoryRow> f;
   f.add("rank", "1", "rank", f.row.rank);
   f.add("step", "1", "optimizer step", f.row.step);
   f.add("time_ns", "ns", "moment of the step's peak", f.row.time_ns);
   for (std::size_t i = 0; i < memory_class_count; ++i) {
+    if (i == static_cast<std::size_t>(plan::MemoryClass::workspace) && !with_workspace) continue;
     const auto name = names_of<plan::MemoryClass>()[i];
     f.add(fmt::format("{}_bytes", name), "byte", fmt::format("live bytes of the arena: {}", name), f.row.bytes[i]);
   }

@@ -8,7 +8,7 @@ namespace foreshard::trace {
 Fields<EventRow> event_fields();
 Fields<Batch> batch_fields();
 Fields<StepRow> step_fields();
-Fields<MemoryRow> memory_fields();
+Fields<MemoryRow> memory_fields(bool with_workspace = true);  ///< which files of format 1.0 do not have
 Fields<RankInfo> rank_fields();
 
 /// A row of /summary/collectives.

@@ -98,7 +98,7 @@ void load(hid_t file, Trace& trace) {
   trace.rows = read_table<EventRow>(file, "events", event_fields());
   trace.batches = read_table<Batch>(file, "batches", batch_fields());
   trace.steps = read_table<StepRow>(file, "steps", step_fields());
-  trace.memory = read_table<MemoryRow>(file, "memory", memory_fields());
+  trace.memory = read_table<MemoryRow>(file, "memory", memory_fields(hdf5::has(file, "memory/workspace_bytes")));
   trace.summary = read_summary(file);
   expect_ranges(trace);
   trace.events = by_rank(trace);
