@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "base/error.hpp"
@@ -188,7 +187,7 @@ torch::TorchJob job_for(Runtime runtime, int argc, const char* const* argv) {
 
 void refuse_foreign_keys(const Config& config, const std::vector<Runtime>& profiles) {
   std::vector<std::string_view> names;
-  std::ranges::transform(profiles, std::back_inserter(names), name_of);
+  for (const Runtime runtime : profiles) names.push_back(name_of(runtime));
   torch::refuse_foreign_keys(config, names);
 }
 

@@ -44,8 +44,9 @@ std::map<Attention, bool> attentions_of(const plan::Plan& plan) {
 }
 
 std::string name_of(const Attention& o, bool biased) {
-  return fmt::format("attention bf16 {}x{}x{}x{} kv{}{}{}{}", o.batch, o.seq, o.heads, o.width, o.keys(),
-                     o.causal ? " causal" : "", o.alibi > 0 ? " alibi" : "", biased ? " biased" : "");
+  return fmt::format("attention bf16 {}x{}x{}x{} kv{}{}{}{}{}", o.batch, o.seq, o.heads, o.width, o.keys(),
+                     o.causal ? " causal" : "", o.window > 0 ? fmt::format(" window{}", o.window) : "",
+                     o.alibi > 0 ? " alibi" : "", biased ? " biased" : "");
 }
 
 std::string_view name_of(MatmulRoute route) { return route == MatmulRoute::native ? "native" : "widened"; }

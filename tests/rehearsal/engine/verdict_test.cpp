@@ -29,7 +29,7 @@ RunSetup setup_of(const Setting& setting) {
   return setup;
 }
 
-engine::CudaOptions options(const Setting& setting) { return {.graphs = setting.graphs, .workspace_bytes = 1 << 20}; }
+engine::CudaOptions options(const Setting& setting) { return {.graphs = setting.graphs}; }
 
 /// As if the bad step had never been.
 Outcome without_bad_step(const Setting& setting) {

@@ -103,6 +103,15 @@ TEST(AttentionRoutes, BothEqualReference) {
     for (const MatmulRoute route : routes) expect_equal_to_reference(*cpu, *reference, c, route);
 }
 
+TEST(AttentionRoutes, BothEqualReferenceWithinWindows) {
+  const auto cpu = make_cpu(), reference = make_reference();
+  for (const std::int64_t window : {1, 2, 15, 16, 17, 63, 64, 65, 100})
+    for (const MatmulRoute route : routes)
+      expect_equal_to_reference(
+          *cpu, *reference,
+          {{.batch = 1, .seq = 130, .heads = 2, .width = 17, .key_heads = 1, .window = window}, false}, route);
+}
+
 TEST(AttentionRoutes, BothEqualReferenceAtManyWidths) {
   const auto cpu = make_cpu(), reference = make_reference();
   for (const std::int64_t width : {1, 3, 16, 31, 32, 33, 48, 80, 96, 127, 128})
