@@ -6,10 +6,8 @@ namespace foreshard::parity {
 /// suite slows ops down, streams are slow.
 RunSetup on_engine_under_test(const RunSetup& setup) {
   if (setup.engine || setup.reference || setup.dtype != DType::f32) return setup;
-  RunSetup on_devices = setup;
-  rehearsal::reset(setup.settings.mesh.world_size(), std::size_t{64} << 20);
+  const RunSetup on_devices = on_rehearsed_devices(setup);
   if (setup.before_op) rehearsal::delay_streams(setup.seed, 200);
-  on_devices.engine = [] { return rehearsed(); };
   return on_devices;
 }
 
