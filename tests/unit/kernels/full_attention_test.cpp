@@ -1,36 +1,9 @@
 // Attention of every token with all others, with and without scaling, and with a bias by distance, which has a
 // gradient.
-#include "differences.hpp"
-#include "half_arrays.hpp"
+#include "attention_operands.hpp"
 
 namespace foreshard::kernels {
 namespace {
-
-template <class T>
-struct Operands {
-  Attention o;
-  std::int64_t count;
-  Array<T> q, k, v, bias, y, dy, dq, dk, dv, dbias;
-  Array<Computed<T>> lse;
-
-  Operands(const Attention& shape, bool biased)
-      : o(shape),
-        count(o.batch * o.seq * o.heads * o.width),
-        q(Array<T>::random(count, 1)),
-        k(Array<T>::random(count, 2)),
-        v(Array<T>::random(count, 3)),
-        bias(Array<T>::random(biased ? o.heads * o.distances() : 0, 5, 2)),
-        y(count),
-        dy(Array<T>::random(count, 4)),
-        dq(count),
-        dk(count),
-        dv(count),
-        dbias(bias.size()),
-        lse(o.batch * o.seq * o.heads) {}
-
-  void forward(Backend& backend) { backend.attention(o, q, k, v, bias, y, lse); }
-  void backward(Backend& backend) { backend.attention_backward(o, dy, q, k, v, bias, y, lse, dq, dk, dv, dbias); }
-};
 
 struct Case {
   Attention o;
@@ -50,52 +23,14 @@ std::vector<Case> cases(std::initializer_list<std::int64_t> lengths, std::initia
   return all;
 }
 
-std::string text_of(const Case& c) {
-  return (testing::Message() << "seq " << c.o.seq << " width " << c.o.width << (c.o.causal ? " causal" : "")
-                             << (c.o.scaled ? " scaled" : "") << (c.biased ? " biased" : ""))
-      .GetString();
-}
-
 TEST(FullAttention, GradientsAreThoseOfDifferences) {
-  const auto reference = make_reference();
-  for (const Case& c : cases({1, 2, 5, 9}, {4})) {
-    SCOPED_TRACE(text_of(c));
-    Operands<double> x(c.o, c.biased);
-    const auto loss = [&] { return x.forward(*reference), dot(x.dy, x.y); };
-    loss();
-    x.backward(*reference);
-    EXPECT_LE(error(x.dq, differences(x.q, loss)), difference_error);
-    EXPECT_LE(error(x.dk, differences(x.k, loss)), difference_error);
-    EXPECT_LE(error(x.dv, differences(x.v, loss)), difference_error);
-    EXPECT_LE(error(x.dbias, differences(x.bias, loss)), difference_error);
-  }
-}
-
-template <class T>
-void expect_equal_to_reference(Backend& backend, const Case& c, double allowed_error) {
-  const auto reference = make_reference();
-  SCOPED_TRACE(text_of(c));
-  Operands<T> x(c.o, c.biased);
-  Operands<double> truth(c.o, c.biased);
-  truth.q = Doubles(x.q), truth.k = Doubles(x.k), truth.v = Doubles(x.v), truth.dy = Doubles(x.dy);
-  truth.bias = Doubles(x.bias);
-  x.forward(backend);
-  truth.forward(*reference);
-  EXPECT_LE(error(x.y, truth.y), allowed_error);
-  EXPECT_LE(error(x.lse, truth.lse), float_error);
-  truth.y = Doubles(x.y);
-  x.backward(backend);
-  truth.backward(*reference);
-  EXPECT_LE(error(x.dq, truth.dq), allowed_error);
-  EXPECT_LE(error(x.dk, truth.dk), allowed_error);
-  EXPECT_LE(error(x.dv, truth.dv), allowed_error);
-  EXPECT_LE(error(x.dbias, truth.dbias), allowed_error);
+  for (const Case& c : cases({1, 2, 5, 9}, {4})) expect_gradients_of_differences(c.o, c.biased);
 }
 
 TEST(FullAttention, CpuEqualsReference) {
   const auto cpu = make_cpu();
   for (const Case& c : cases({1, 5, 16, 33, 63, 64, 65, 130}, {2, 16, 34}))
-    expect_equal_to_reference<float>(*cpu, c, 2 * float_error);
+    expect_equal_to_reference<float>(*cpu, c.o, 2 * float_error, c.biased);
 }
 
 template <class T>
@@ -105,7 +40,7 @@ TYPED_TEST_SUITE(FullAttentionHalves, HalfTypes);
 TYPED_TEST(FullAttentionHalves, EqualReference) {
   using T = TypeParam;
   this->in_both([&](Backend& backend) {
-    for (const Case& c : cases({5, 65}, {17})) expect_equal_to_reference<T>(backend, c, 2 * allowed<T>);
+    for (const Case& c : cases({5, 65}, {17})) expect_equal_to_reference<T>(backend, c.o, 2 * allowed<T>, c.biased);
   });
 }
 

@@ -16,17 +16,7 @@ std::vector<Attention> small_shapes() {
 }
 
 TEST(GroupedAttention, GradientsAreThoseOfDifferences) {
-  const auto reference = make_reference();
-  for (const Attention& o : small_shapes()) {
-    SCOPED_TRACE(text_of(o));
-    Operands<double> x(o);
-    const auto loss = [&] { return x.forward(*reference), dot(x.dy, x.y); };
-    loss();
-    x.backward(*reference);
-    EXPECT_LE(error(x.dq, differences(x.q, loss)), difference_error);
-    EXPECT_LE(error(x.dk, differences(x.k, loss)), difference_error);
-    EXPECT_LE(error(x.dv, differences(x.v, loss)), difference_error);
-  }
+  for (const Attention& o : small_shapes()) expect_gradients_of_differences(o);
 }
 
 /// One operand of as many heads of keys as of queries: each repeated for its group.

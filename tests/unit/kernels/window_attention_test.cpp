@@ -9,17 +9,7 @@ Attention shape(std::int64_t seq, std::int64_t window) {
 }
 
 TEST(WindowAttention, GradientsAreThoseOfDifferences) {
-  const auto reference = make_reference();
-  for (const std::int64_t window : {1, 2, 4, 6}) {
-    Operands<double> x(shape(7, window));
-    SCOPED_TRACE(text_of(x.o));
-    const auto loss = [&] { return x.forward(*reference), dot(x.dy, x.y); };
-    loss();
-    x.backward(*reference);
-    EXPECT_LE(error(x.dq, differences(x.q, loss)), difference_error);
-    EXPECT_LE(error(x.dk, differences(x.k, loss)), difference_error);
-    EXPECT_LE(error(x.dv, differences(x.v, loss)), difference_error);
-  }
+  for (const std::int64_t window : {1, 2, 4, 6}) expect_gradients_of_differences(shape(7, window));
 }
 
 Doubles rows_of(const Doubles& x, std::int64_t first, std::int64_t count, std::int64_t cols) {
