@@ -10,4 +10,10 @@ inline std::int64_t now_ns() {
       .count();
 }
 
+/// Nanoseconds since 1970 (UTC), by the system's clock: to be read by people, and by other nodes.
+inline std::int64_t unix_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace foreshard

@@ -23,7 +23,7 @@ trap 'rm -rf "$work"' EXIT
 failed=()
 launcher=()
 # A kernel cannot throw, and scratch is what the CPU's products need.
-cpu_only=Cpu.EmbeddingRefusesTokensOutsideTheVocabulary:MatmulRoutes.ScratchIsBounded:AttentionRoutes.*
+cpu_only="Cpu.EmbeddingRefusesTokensOutsideTheVocabulary:MatmulRoutes.ScratchIsBounded:AttentionRoutes.*"
 
 say() { printf 'run.sh: %s\n' "$*" | tee -a "$results/run.log"; }
 left() { echo $((seconds - SECONDS)); }
