@@ -73,10 +73,13 @@ Failure failure_of_current_exception(std::string_view program) {
   }
 }
 
-/// What all ranks see alike, the first prints; the others leave it the time, since the launcher ends all when one ends.
+constexpr std::chrono::seconds head_start{2};
+
+/// What all ranks see alike, the first prints, and the launcher ends all. The others wait for that, so that it stands
+/// there once; one that is still there after it has seen what the first has not.
 void report(std::string_view program, const Failure& failure) {
-  if (failure.code != ExitCode::usage || launch_rank() == 0) return print(program, failure);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  if (failure.code == ExitCode::usage && launch_rank() != 0) std::this_thread::sleep_for(head_start);
+  print(program, failure);
 }
 
 }  // namespace

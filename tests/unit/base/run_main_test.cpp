@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
@@ -46,6 +47,21 @@ TEST(RunMain, TurnsBadInputIntoOneBlockAndItsCode) {
   EXPECT_THAT(outcome.printed, HasSubstr("remedy: "));
 }
 
+/// Of usage the first rank speaks for all and the launcher ends them, unless it does not come to that.
+TEST(RunMain, ALaterRankLeavesTheFirstTimeToSayWhatAllSeeAlike) {
+  using std::chrono::steady_clock;
+  setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+  const auto began = steady_clock::now();
+  const Outcome usage = outcome_of([]() -> int { throw InputError(ExitCode::usage, "no device here"); });
+  const auto waited = steady_clock::now() - began;
+  const Outcome input = outcome_of([]() -> int { throw InputError(ExitCode::bad_input, "bad"); });
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  EXPECT_GE(waited, std::chrono::seconds(2));
+  EXPECT_EQ(usage.aborted_with, 2);
+  EXPECT_THAT(usage.printed, HasSubstr("no device here\n  where:  rank 3 on "));
+  EXPECT_THAT(input.printed, HasSubstr("rank 3 on"));
+}
+
 TEST(RunMain, WhatCouldNotBePrintedIsAFailure) {
   const auto print_to_a_full_disk = [] {
     const bool opened = std::freopen("/dev/full", "w", stdout) != nullptr;
@@ -67,16 +83,6 @@ TEST(RunMain, EverythingElseIsCodeOne) {
   EXPECT_EQ(outcome_of([]() -> int { throw ContractError("x"); }).code, 1);
   EXPECT_EQ(outcome_of([]() -> int { throw std::runtime_error("x"); }).aborted_with, 1);
   EXPECT_EQ(outcome_of([]() -> int { throw 3; }).code, 1);
-}
-
-TEST(RunMain, OnlyTheFirstRankPrintsWhatAllSeeAlike) {
-  setenv("OMPI_COMM_WORLD_RANK", "3", 1);
-  const Outcome usage = outcome_of([]() -> int { throw InputError(ExitCode::usage, "bad"); });
-  const Outcome input = outcome_of([]() -> int { throw InputError(ExitCode::bad_input, "bad"); });
-  unsetenv("OMPI_COMM_WORLD_RANK");
-  EXPECT_EQ(usage.printed, "");
-  EXPECT_EQ(usage.aborted_with, 2);
-  EXPECT_THAT(input.printed, HasSubstr("rank 3 on"));
 }
 
 TEST(Log, InfoIsOfRankZeroAndWarningsNameTheirRank) {
