@@ -81,6 +81,12 @@ set(FORESHARD_MPI_ENVIRONMENT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CO
 # The tests that run several threads, which are what the thread sanitizer is for.
 add_custom_target(threaded_tests)
 
+# Seconds after which a test is taken to hang; sanitizers slow some down by more than four times.
+set(FORESHARD_TEST_TIMEOUT 600)
+if(FORESHARD_SANITIZE)
+  set(FORESHARD_TEST_TIMEOUT 2400)
+endif()
+
 # foreshard_test(name [THREADS] [LABEL label] [RANKS n...] LIBRARIES libs...): one GoogleTest binary of all *.cpp beside the caller.
 # THREADS: it runs several threads; it has the label threads besides and is part of threaded_tests.
 # With RANKS the binary has its own main and runs under mpirun, once per rank count, with the label mpi besides.
@@ -109,6 +115,6 @@ function(foreshard_test name)
       list(APPEND ARG_LABEL threads)
       add_dependencies(threaded_tests ${name})
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 600 ENVIRONMENT "OMP_NUM_THREADS=1")
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${FORESHARD_TEST_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1")
   endif()
 endfunction()
