@@ -44,7 +44,7 @@ inline Vec exp_for_bf16(Vec x) {
   const Vec f = fma(x, broadcast(log2_e), round - shifted);
   Vec p = broadcast(0.009582853F);
   for (const float c : {0.05590642475F, 0.24024098613F, 0.6931241934F, 1.0F}) p = fma(p, f, broadcast(c));
-  const Vec result = std::bit_cast<Vec>(std::bit_cast<IntVec>(p) + (std::bit_cast<IntVec>(shifted) << 23));
+  const Vec result = std::bit_cast<Vec>(std::bit_cast<UintVec>(p) + (std::bit_cast<UintVec>(shifted) << 23));
   return x < lowest ? Vec{} : result;
 }
 

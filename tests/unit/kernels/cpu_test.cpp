@@ -46,8 +46,8 @@ TEST_F(Cpu, MatmulOfEmptyExtents) {
   EXPECT_EQ(c[4], bias[1]);
   cpu->matmul({2, 3, 0, false, false, true}, {}, {}, {}, c);
   EXPECT_EQ(c[4], bias[1]);
-  cpu->matmul({0, 3, 4}, {}, bias, {}, {});
-  cpu->matmul({2, 0, 4}, bias, {}, {}, {});
+  cpu->matmul({0, 3, 4}, {}, Floats(12), {}, {});
+  cpu->matmul({2, 0, 4}, Floats(8), {}, {}, {});
 }
 
 TEST_F(Cpu, BiasGrad) {
