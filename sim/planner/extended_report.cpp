@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/json_text.hpp"
 #include "base/units.hpp"
+#include "sim/masked_flops.hpp"
 #include "sim/planner/explain.hpp"
 #include "sim/planner/remedies.hpp"
 #include "sim/planner/run_cost.hpp"
@@ -20,7 +21,8 @@ namespace {
 struct Additions {
   std::optional<Explanation> explanation;
   std::optional<RunCost> run;
-  std::optional<Utilization> implausible;
+  std::optional<Utilization> done;  ///< without what is masked
+  std::string note;
 };
 
 std::optional<Explanation> explanation_of(const Config& config, const plan::Settings& settings, const plan::Plan& plan,
@@ -38,20 +40,26 @@ std::optional<RunCost> cost_of(const Config& config, const plan::Settings& setti
   return run_cost(run, prediction.step_time_s, static_cast<double>(settings.step_tokens()), settings.mesh.world_size());
 }
 
-std::optional<Utilization> implausible(const Prediction& prediction) {
+double part_of_peak(const Prediction& prediction, double flops) {
+  return flops_utilization(flops, prediction.step_time_s, prediction.gpu->peak_flops_per_s);
+}
+
+std::optional<Utilization> done(const Prediction& prediction, const plan::Plan& plan) {
   if (!prediction.gpu) return std::nullopt;
-  const double flops = 1e12 * prediction.tflops_per_device;
-  const Utilization used{flops, flops / prediction.gpu->peak_flops_per_s};
-  return used.is_plausible() ? std::nullopt : std::optional(used);
+  const double flops = prediction.model_flops - masked_flops(plan);
+  return Utilization{flops / prediction.step_time_s, part_of_peak(prediction, flops)};
+}
+
+std::string note_of(const Prediction& prediction, const plan::Plan& plan) {
+  if (!prediction.gpu) return "";
+  return masked_note(prediction.model_flops, masked_flops(plan), part_of_peak(prediction, prediction.model_flops));
 }
 
 std::string as_text(std::string report, const Additions& all, const plan::Settings& settings, const plan::Plan& plan) {
   if (all.explanation) report += "\n" + explanation_text(*all.explanation, settings, plan);
   if (all.run) report += "\n" + text_of(*all.run);
-  if (all.implausible)
-    report +=
-        fmt::format("\nwarning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
-                    100 * all.implausible->part);
+  if (!all.note.empty()) report += "\n" + all.note;
+  if (all.done && !all.done->is_plausible()) report += "\n" + warning_text(*all.done);
   return report;
 }
 
@@ -59,7 +67,8 @@ std::string as_json(const std::string& report, const Additions& all) {
   auto json = nlohmann::ordered_json::parse(report);
   if (all.explanation) json["explanation"] = explanation_json(*all.explanation);
   if (all.run) json["run"] = json_of(*all.run);
-  if (json.contains("gpu")) json["gpu"]["plausible"] = !all.implausible.has_value();
+  if (all.done) json["gpu"]["plausible"] = all.done->is_plausible();
+  if (all.done) json["gpu"]["part_of_peak_without_masked"] = all.done->part;
   return json_text(json) + "\n";
 }
 
@@ -91,7 +100,7 @@ std::string types_note(const Config& config) {
 std::string extended(std::string report, const Config& config, const plan::Settings& settings, const plan::Plan& plan,
                      const Prediction& prediction, const Cluster* cluster) {
   const Additions all{explanation_of(config, settings, plan, prediction, cluster),
-                      cost_of(config, settings, prediction), implausible(prediction)};
+                      cost_of(config, settings, prediction), done(prediction, plan), note_of(prediction, plan)};
   return config.get<bool>("json") ? as_json(report, all) : as_text(std::move(report), all, settings, plan);
 }
 

@@ -10,6 +10,7 @@
 #include "plan/build.hpp"
 #include "sim/gpu_rates.hpp"
 #include "sim/hardware_sources.hpp"
+#include "sim/masked_flops.hpp"
 #include "sim/predict.hpp"
 
 namespace foreshard::sim::planner {
@@ -74,13 +75,11 @@ std::string retries_text(const Candidate& candidate) {
 }
 
 /// Of our own runtime the arena is known to the byte.
-std::string memory_trust(const Candidate& candidate, std::int64_t device_bytes) {
+std::string memory_trust(const Candidate& candidate, const SearchSubject& subject) {
   if (candidate.point.runtime == Runtime::own)
     return "to the byte in the arena, context and communicators as published";
-  const validation::ErrorBar bar = validation::memory_error_bar(false);
-  std::string text = text_of(bar);
-  if (static_cast<double>(candidate.found.memory_bytes) * (1 + bar.pct / 100) > static_cast<double>(device_bytes))
-    text += "; so it may not fit";
+  std::string text = text_of(validation::memory_error_bar(false));
+  if (is_tight(candidate, subject)) text += "; so it may not fit";
   return text + retries_text(candidate);
 }
 
@@ -96,15 +95,32 @@ std::string best(const Candidate& candidate, const SearchSubject& subject) {
           : "",
       command_of(candidate.point, subject.config));
   text += "  step " + text_of(step_time_error_bar(subject, candidate.point)) + "\n";
-  text += "  memory " + memory_trust(candidate, memory) + "\n";
-  if (!used.is_plausible())
-    text +=
-        fmt::format("  warning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
-                    100 * used.part);
+  text += "  memory " + memory_trust(candidate, subject) + "\n";
+  if (const auto note = masked_note(subject.step_flops.counted, subject.step_flops.masked, used.part); !note.empty())
+    text += "  " + note;
+  if (const auto done = done_utilization_of(subject, candidate.point, candidate.found.step_s); !done.is_plausible())
+    text += "  " + warning_text(done);
   if (subject.run.tokens > 0)
     text +=
         "  " + text_of(run_cost(subject.run, candidate.found.step_s, step_tokens(subject.base), candidate.point.gpus));
   return text + "\n";
+}
+
+/// Where some memory is not exact.
+std::string tight_column(const SearchSubject& subject, std::string_view mark) {
+  const bool exact = std::ranges::all_of(subject.runtimes, [](Runtime runtime) { return runtime == Runtime::own; });
+  return exact ? "" : fmt::format("{:>7}", mark);
+}
+
+/// Over what `row` makes.
+std::string heads(const SearchSubject& subject, std::string_view keys) {
+  return fmt::format("  {:>10}{:>11}{:>7}{:>7}{}{}  {}\n", "step", "memory", "GPUs", "MFU %",
+                     subject.run.tokens > 0 ? fmt::format("{:>8}", "days") : "", tight_column(subject, ""), keys);
+}
+
+std::string tight_note() {
+  return fmt::format("  tight: with its error bar of {:g} % the memory exceeds the device; may not fit\n",
+                     validation::memory_error_bar(false).pct);
 }
 
 std::string row(const Candidate& candidate, const SearchSubject& subject, const std::vector<std::string>& common) {
@@ -118,6 +134,7 @@ std::string row(const Candidate& candidate, const SearchSubject& subject, const 
   std::string own;
   for (const std::string& flag : flags_of(candidate.point, subject.config))
     if (std::ranges::find(common, flag) == common.end()) own += " " + flag;
+  text += tight_column(subject, is_tight(candidate, subject) ? "tight" : "");
   return text + " " + (own.empty() ? " nothing else" : own) + retries_text(candidate) + "\n";
 }
 
@@ -165,21 +182,32 @@ std::string pareto(const SearchResult& result, const SearchSubject& subject) {
                                  counts_of_pareto(result.pareto.size(), near.size(), some.size()));
   const auto common = common_flags(result, subject, some);
   if (!common.empty()) text += fmt::format("  all with {}\n", fmt::join(common, " "));
-  text += fmt::format("  {:>10}{:>11}{:>7}{:>7}{}  and\n", "step", "memory", "GPUs", "MFU %",
-                      subject.run.tokens > 0 ? fmt::format("{:>8}", "days") : "");
+  text += heads(subject, "and");
   for (const std::size_t index : some) text += row(result.candidates[index], subject, common);
-  return text;
+  const bool tight = std::ranges::any_of(some, [&](auto i) { return is_tight(result.candidates[i], subject); });
+  return text + (tight ? tight_note() : "");
+}
+
+std::string likeness(const SearchResult& result, const SearchSubject& subject) {
+  const auto alike = not_told_apart(result, subject);
+  std::vector<std::string_view> names;
+  for (const Runtime runtime : alike) names.push_back(name_of(runtime));
+  if (names.empty()) return "";
+  return fmt::format("  {} cannot be told apart: their steps differ by less than the error bar of time\n",
+                     fmt::join(names, ", "));
 }
 
 /// Where runtimes are compared.
 std::string best_of_each(const SearchResult& result, const SearchSubject& subject) {
   if (subject.runtimes.size() == 1) return "";
-  std::string text = "best of each profile\n";
+  std::string text = fmt::format("best of each profile\n  {:<16}{}", "", heads(subject, "with"));
+  bool tight = false;
   for (const Runtime runtime : subject.runtimes) {
     const Candidate* found = result.best_of(runtime);
     text += fmt::format("  {:<16}{}", name_of(runtime), found ? row(*found, subject, {}) : "  no plan fits\n");
+    tight = tight || (found && is_tight(*found, subject));
   }
-  return text + "\n";
+  return text + (tight ? tight_note() : "") + likeness(result, subject) + "\n";
 }
 
 std::string sources(const Candidate& best, const SearchSubject& subject) {
@@ -215,16 +243,48 @@ validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Poi
   return own ? validation::unseen_software_error_bar(run) : validation::torch_error_bar(run);
 }
 
-double step_flops_of(const plan::Settings& base) {
+StepFlops step_flops_of(const plan::Settings& base) {
   const plan::Settings one = settings_of(base, Point{});
   const plan::Plan plan =
       plan::build_plan(model::build(one.model, one.batch), one.mesh, one.schedule);  // of one sequence on one GPU
-  return model_flops(plan) * static_cast<double>(base.global_batch());
+  const auto sequences = static_cast<double>(base.global_batch());
+  return {.counted = model_flops(plan) * sequences, .masked = masked_flops(plan) * sequences};
 }
 
 Utilization utilization_of(const SearchSubject& subject, const Point& point, double step_s) {
-  const double per_gpu = subject.step_flops / step_s / point.gpus;
+  const double per_gpu = subject.step_flops.counted / step_s / point.gpus;
   return {per_gpu, per_gpu / peak_flops(subject.cluster, point)};
+}
+
+Utilization done_utilization_of(const SearchSubject& subject, const Point& point, double step_s) {
+  const Utilization all = utilization_of(subject, point, step_s);
+  const double done = 1 - subject.step_flops.masked / subject.step_flops.counted;
+  return {all.flops_per_s * done, all.part * done};
+}
+
+std::string warning_text(const Utilization& done) {
+  return fmt::format("warning: {:.1f} % of peak is not plausible (5 to 75 % are); check model, batch and cluster\n",
+                     100 * done.part);
+}
+
+bool is_tight(const Candidate& candidate, const SearchSubject& subject) {
+  if (candidate.point.runtime == Runtime::own) return false;
+  const double most = 1 + validation::memory_error_bar(false).pct / 100;
+  return static_cast<double>(candidate.found.memory_bytes) * most > subject.cluster.device.memory_bytes.value;
+}
+
+std::vector<Runtime> not_told_apart(const SearchResult& result, const SearchSubject& subject) {
+  std::vector<const Candidate*> bests;
+  for (const Runtime runtime : subject.runtimes)
+    if (const Candidate* best = result.best_of(runtime)) bests.push_back(best);
+  std::ranges::stable_sort(bests, {}, [](const Candidate* best) { return best->found.step_s; });
+  std::vector<Runtime> alike;
+  for (const Candidate* best : bests) {
+    const double bar =
+        std::max(step_time_error_bar(subject, bests.front()->point).pct, step_time_error_bar(subject, best->point).pct);
+    if (best->found.step_s / bests.front()->found.step_s - 1 < bar / 100) alike.push_back(best->point.runtime);
+  }
+  return alike.size() > 1 ? alike : std::vector<Runtime>{};
 }
 
 std::string reason_of(const SearchResult& result, const Candidate& candidate, std::int64_t device_bytes) {

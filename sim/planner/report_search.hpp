@@ -7,6 +7,12 @@
 
 namespace foreshard::sim::planner {
 
+/// Useful work of a step on all GPUs: palm's count of FLOPs (flop_conventions.hpp), without gradients of what is
+/// frozen; of it what is counted for masked pairs of tokens.
+struct StepFlops {
+  double counted = 0, masked = 0;
+};
+
 /// What a search was made for.
 struct SearchSubject {
   const Config& config;
@@ -19,7 +25,7 @@ struct SearchSubject {
   int rows = 20;                                ///< of the Pareto set, in text
   std::vector<Runtime> runtimes{Runtime::own};  ///< of the space's plans
   bool compiled = false;                        ///< PyTorch's blocks
-  double step_flops = 0;                        ///< useful work of a step, see step_flops_of
+  StepFlops step_flops;                         ///< useful work of a step, see step_flops_of
 };
 
 /// The flags that a user adds for a point, in one line.
@@ -34,9 +40,7 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
 /// A line for each plan of the space: its fate, the reason in words, bounds, what simulation found, and its keys.
 std::string search_csv(const SearchResult& result, const SearchSubject& subject);
 
-/// Useful work of a step on all GPUs: palm's count of FLOPs (flop_conventions.hpp), without gradients of what is
-/// frozen.
-double step_flops_of(const plan::Settings& base);
+StepFlops step_flops_of(const plan::Settings& base);
 
 /// A plan's useful work a GPU and second, and as a part of its peak.
 struct Utilization {
@@ -45,6 +49,16 @@ struct Utilization {
   bool is_plausible() const { return part >= 0.05 && part <= 0.75; }
 };
 Utilization utilization_of(const SearchSubject& subject, const Point& point, double step_s);
+/// The same without what is masked: what is judged.
+Utilization done_utilization_of(const SearchSubject& subject, const Point& point, double step_s);
+std::string warning_text(const Utilization& done);
+
+/// The memory found may not fit: with its error bar it exceeds the device. Never of our own runtime, whose is exact.
+bool is_tight(const Candidate& candidate, const SearchSubject& subject);
+
+/// Of the best plans of the profiles, those whose steps differ from the fastest's by less than the error bar of either
+/// time, the fastest first; empty where it stands alone.
+std::vector<Runtime> not_told_apart(const SearchResult& result, const SearchSubject& subject);
 
 /// How far the step time of a plan is to be trusted.
 validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Point& point);

@@ -45,7 +45,8 @@ Json plan_json(const Candidate& candidate, const SearchSubject& subject) {
             {"tokens_per_s", tokens / candidate.found.step_s},
             {"tflops_per_device", used.flops_per_s / 1e12},
             {"part_of_peak", used.part},
-            {"plausible", used.is_plausible()},
+            {"plausible", done_utilization_of(subject, candidate.point, candidate.found.step_s).is_plausible()},
+            {"tight", is_tight(candidate, subject)},
             {"error_bars", {{"step_time_s", validation::json_of(step_time_error_bar(subject, candidate.point))}}},
             {"command", command_of(candidate.point, subject.config)},
             {"keys", keys_json(candidate.point)}};
@@ -70,6 +71,8 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
     const Candidate* found = result.best_of(runtime);
     by_runtime[std::string(planner::name_of(runtime))] = found ? plan_json(*found, subject) : Json();
   }
+  Json alike = Json::array();
+  for (const Runtime runtime : not_told_apart(result, subject)) alike.push_back(planner::name_of(runtime));
   const Json json{{"schema", 1},
                   {"runtime", runtimes_text(subject)},
                   {"cluster", subject.cluster.name},
@@ -83,6 +86,7 @@ std::string search_json(const SearchResult& result, const SearchSubject& subject
                   {"left_out", subject.space.left_out},
                   {"best", result.best() ? plan_json(*result.best(), subject) : Json()},
                   {"best_by_runtime", by_runtime},
+                  {"not_told_apart", alike},
                   {"pareto", pareto}};
   return json_text(json) + "\n";
 }

@@ -111,7 +111,10 @@ class Search {
       candidate.fate = candidate.found.memory_bytes <= options_.memory_bytes ? Fate::simulated : Fate::too_large;
       if (candidate.fate == Fate::simulated)
         front_.add({candidate.found.step_s, candidate.found.memory_bytes, candidate.point.gpus}, index);
+      if (candidate.fate == Fate::simulated && (fastest_s_ == 0 || candidate.found.step_s < fastest_s_))
+        fastest_s_ = candidate.found.step_s;
     }
+    if (options_.progress && !taken.empty()) options_.progress(simulations_, fastest_s_);
   }
 
   const SearchOptions& options_;
@@ -119,6 +122,7 @@ class Search {
   SearchResult result_;
   Front front_;
   std::int64_t simulations_ = 0;
+  double fastest_s_ = 0;
 };
 
 std::int64_t needed_bytes(const Candidate& candidate) {

@@ -32,6 +32,9 @@ struct SearchOptions {
   /// A plan is not simulated that can be better than a simulated one by no more than this part in step time and memory.
   double tolerance = 0.005;
   std::int64_t simulations = INT64_MAX;  ///< at most
+  /// Called in the calling thread after each round, with how many plans have been simulated, and the fastest step so
+  /// far, 0 where none fits.
+  std::function<void(std::int64_t, double)> progress = {};
 };
 
 struct SearchResult {

@@ -1,6 +1,7 @@
 #include "sim/planner/search_command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -157,12 +158,33 @@ std::vector<Point> points_of(const Space& space, Runtime runtime) {
   return points;
 }
 
+/// One line of stderr, written anew after each round; nothing where stderr is no terminal.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+  void show(Runtime runtime, std::int64_t simulated, double fastest_s) {
+    if (!is_terminal_) return;
+    shown_ = true;
+    fmt::print(stderr, "\r\x1b[K{}: {} plans simulated{}", name_of(runtime), simulated,
+               fastest_s > 0 ? fmt::format(", fastest step {}", duration_text(fastest_s)) : "");
+    std::fflush(stderr);
+  }
+
+ private:
+  bool is_terminal_ = isatty(STDERR_FILENO) == 1, shown_ = false;
+};
+
 /// A search for each runtime, so that the best of each is found.
 SearchResult search_each(const Config& config, const Space& space, const std::vector<Runtime>& profiles,
                          SearchOptions options, Runtimes& runtimes) {
   std::vector<SearchResult> results;
+  ProgressLine line;
   for (const Runtime runtime : profiles) {
     options.simulations = simulations_of(config, runtime);
+    options.progress = [&](std::int64_t simulated, double fastest_s) { line.show(runtime, simulated, fastest_s); };
     results.push_back(search(points_of(space, runtime), options, [&] { return runtimes.make(); }));
   }
   return joined(std::move(results));
@@ -208,6 +230,16 @@ void write_all_plans(const SearchResult& result, const SearchSubject& subject) {
   if (!(file << search_csv(result, subject)).flush()) refuse_table(path);
 }
 
+/// Files that commands share may name one.
+void refuse_machine_file(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i)
+    if (const std::string_view flag = argv[i]; flag == "--machine.file" || flag.starts_with("--machine.file="))
+      throw InputError(ExitCode::usage,
+                       "--machine.file: a search takes no measured machine, it needs machine.cluster\n  set "
+                       "machine.cluster to a name of the catalogue, such as aws-p5 or dgx-a100, or to a file of that "
+                       "form, and leave machine.file out");
+}
+
 }  // namespace
 
 void expect_room(const Cluster& cluster, int gpus) {
@@ -219,6 +251,7 @@ void expect_room(const Cluster& cluster, int gpus) {
 
 int search_command(int argc, const char* const* argv) {
   Config config = keys();
+  refuse_machine_file(argc, argv);
   config.parse(argc, argv);
   if (answered(config)) return 0;
   const Cluster cluster = cluster_of(config);

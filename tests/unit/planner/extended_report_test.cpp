@@ -51,6 +51,34 @@ TEST(ExtendedReport, WarnsOfAPartOfThePeakThatNobodyReaches) {
   EXPECT_TRUE((Utilization{1, 0.74}).is_plausible());
 }
 
+/// Of a layer of GPT-2's width at 16384 tokens palm counts 12·768·16384 for attention of which 16383 of 32768 parts are
+/// masked.
+TEST(ExtendedReport, JudgesWithoutTheMaskedHalfOfAttention) {
+  const std::vector<std::string> flags{"--train.seq_len=16384", "--model.max_seq_len=16384", "--precision.param=bf16",
+                                       "--json"};
+  const auto json = nlohmann::json::parse(report(flags));
+  const auto& palm = json["gpu"]["utilization"]["palm"]["part_of_peak"];
+  const double attention = 3 * 12.0 * 768 * 16384;
+  const double masked = attention * 16383 / 32768;
+  const Config config =
+      parsed({"--model.preset=gpt2", "--model.layers=3", "--train.seq_len=16384", "--model.max_seq_len=16384"});
+  const plan::Settings settings = plan::read_settings(config, 8);
+  const plan::Plan plan =
+      plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule);
+  const double counted = 6.0 * static_cast<double>(plan.parameters) + attention;
+  EXPECT_NEAR(json["gpu"]["part_of_peak_without_masked"].get<double>(), palm.get<double>() * (1 - masked / counted),
+              1e-9);
+}
+
+/// Qwen2.5 7B at 32768 tokens: 45.69e9 FLOPs of parameters and 39.46e9 of attention a token, 19.73e9 of them masked.
+TEST(ExtendedReport, ALongContextIsNotedAndPlausible) {
+  const std::vector<std::string> qwen{"--model.preset=qwen2.5-7b", "--model.layers=28", "--precision.param=bf16"};
+  const std::string text = report(qwen);
+  EXPECT_THAT(text, testing::HasSubstr("note: 23.2 % of palm's count is the masked half of causal attention"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("is not plausible")));
+  EXPECT_THAT(report({"--precision.param=bf16", "--train.seq_len=128"}), testing::Not(testing::HasSubstr("note: ")));
+}
+
 TEST(ExtendedReport, AddsWhatIsAskedFor) {
   const std::string plain = report({}), all = report({"--explain", "--tokens=1B"});
   EXPECT_THAT(all, testing::StartsWith(plain.substr(0, 200)));

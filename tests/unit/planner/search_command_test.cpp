@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "plan/build.hpp"
 #include "plan/settings.hpp"
+#include "sim/planner/report_search.hpp"
 #include "sim/predict.hpp"
 
 namespace foreshard::sim::planner {
@@ -186,6 +187,53 @@ TEST(SearchCommand, WhereAWholeModelDoesNotFitItNamesARuntimeThatShardsIt) {
   EXPECT_THAT(outcome.error, testing::HasSubstr("runtime.profile=deepspeed-zero3"));
 }
 
+/// A pipe or a file sees nothing of the progress that a terminal sees.
+TEST(SearchCommand, WritesNothingToStderrThatIsNoTerminal) {
+  testing::internal::CaptureStderr();
+  const Outcome outcome = run(small, {"--search.simulations=70"});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ASSERT_EQ(outcome.code, 0) << outcome.error;
+}
+
+TEST(SearchCommand, HeadsRowsMarksTightMemoryAndSaysWhichProfilesAreAlike) {
+  const std::vector<std::string> flags{"--search.profiles=pytorch-ddp,pytorch-fsdp2", "--search.local_batch_size=1",
+                                       "--search.recompute=none"};
+  const Outcome text = run(small, flags);
+  ASSERT_EQ(text.code, 0) << text.error;
+  EXPECT_THAT(text.printed, testing::ContainsRegex("best of each profile\n +step +memory +GPUs +MFU %"));
+  std::vector<std::string> as_json{flags};
+  as_json.push_back("--json");
+  const auto json = nlohmann::json::parse(run(small, as_json).printed);
+  const double fastest = json["best"]["step_time_s"];
+  std::size_t within = 0;
+  for (const auto& [name, best] : json["best_by_runtime"].items()) {
+    const double bar = std::max(best["error_bars"]["step_time_s"]["pct"].get<double>(),
+                                json["best"]["error_bars"]["step_time_s"]["pct"].get<double>());
+    within += best["step_time_s"].get<double>() < fastest * (1 + bar / 100);
+    EXPECT_FALSE(best["tight"].get<bool>()) << "a small model is far from 80 GB";
+  }
+  EXPECT_EQ(json["not_told_apart"].size(), within > 1 ? within : 0);
+  EXPECT_EQ(text.printed.find("cannot be told apart") != std::string::npos, within > 1);
+}
+
+TEST(SearchCommand, MemoryWhoseErrorBarExceedsTheDeviceIsTight) {
+  Config config("test");
+  Cluster cluster = read_cluster("dgx-a100");
+  plan::Settings base;
+  const Space space;
+  const SearchSubject subject{.config = config, .base = base, .cluster = cluster, .space = space, .run = {}};
+  const double device = cluster.device.memory_bytes.value;
+  const double bar = validation::memory_error_bar(false).pct / 100;
+  Candidate candidate;
+  candidate.point.runtime = Runtime::ddp;
+  candidate.found.memory_bytes = std::llround(device / (1 + bar)) + 10;
+  EXPECT_TRUE(is_tight(candidate, subject));
+  candidate.found.memory_bytes -= 20;
+  EXPECT_FALSE(is_tight(candidate, subject));
+  candidate.point.runtime = Runtime::own, candidate.found.memory_bytes = std::llround(device);
+  EXPECT_FALSE(is_tight(candidate, subject)) << "exact";
+}
+
 TEST(SearchCommand, SimulatesNoMorePlansThanAllowed) {
   const auto json = nlohmann::json::parse(run(small, {"--json", "--search.simulations=70"}).printed);
   EXPECT_EQ(json["fates"]["simulated"].get<int>() + json["fates"]["too_large"].get<int>(), 70);
@@ -211,6 +259,9 @@ TEST(SearchCommand, RefusesWhatIsNoSpace) {
   EXPECT_THAT(run({"search", "--machine.cluster=dgx-a100"}).error,
               testing::HasSubstr("train.global_batch_size is not set"));
   EXPECT_THAT(run({"search", "--train.global_batch_size=8"}).error, testing::HasSubstr("machine.cluster is not set"));
+  for (const char* file : {"--machine.file=gpu.json", "--machine.file"})
+    EXPECT_THAT(run({"search", file, "--train.global_batch_size=8"}).error,
+                testing::HasSubstr("needs machine.cluster"));
   const Outcome odd =
       run({"search", "--machine.cluster=dgx-a100", "--train.global_batch_size=60", "--search.gpus=8,16"});
   EXPECT_EQ(odd.code, static_cast<int>(ExitCode::usage));

@@ -78,6 +78,19 @@ TEST(Search, FindsTheFrontThatComparingAllWithAllFinds) {
   EXPECT_GT(outcome.simulated, 0);
 }
 
+TEST(Search, ReportsItsProgressUpToItsLastSimulation) {
+  std::atomic<int> simulated = 0;
+  std::vector<std::pair<std::int64_t, double>> seen;
+  const SearchOptions options{.memory_bytes = 1'500'000, .progress = [&](std::int64_t done, double fastest_s) {
+                                seen.emplace_back(done, fastest_s);
+                              }};
+  const SearchResult result = search(points(3000), options, [&] { return std::make_unique<MadeUp>(simulated); });
+  ASSERT_FALSE(seen.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(seen, {}, &std::pair<std::int64_t, double>::first));
+  EXPECT_EQ(seen.back().first, simulated);
+  EXPECT_EQ(seen.back().second, result.best()->found.step_s);
+}
+
 TEST(Search, IsTheSameOnAnyNumberOfThreads) {
   const Outcome one = searched(2000, 1, 0.01);
   for (const int threads : {2, 3, 7}) {
