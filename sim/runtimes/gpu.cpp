@@ -101,8 +101,15 @@ void Gpu::keep(const Span& span, model::OpKind kind, double bytes, std::uint32_t
   if (keeps_trace_) ran_.push_back({span, time_.host(), current_, kind, unit, backward_, phase_, bytes});
 }
 
+void Gpu::end_phase(Nanoseconds now) {
+  now = std::max(now, phase_start_);
+  phases_[static_cast<std::size_t>(phase_)] += now - phase_start_;
+  phase_start_ = now;
+}
+
 void Gpu::begin_step() {
-  step_start_ = std::max(time_.host(), time_.end_of_all());
+  step_start_ = phase_start_ = std::max(time_.host(), time_.end_of_all());
+  phases_ = {};
   loads_before_ = std::exchange(loads_, {});
   std::ranges::sort(loads_before_, {}, [](const Load& load) { return load.span.start; });
   next_load_ = 0, host_bound_ = blocked_ = busy_ = 0;
@@ -113,13 +120,15 @@ void Gpu::begin_step() {
 StepTimes Gpu::end_step() {
   const Nanoseconds end = std::max(time_.host(), time_.end_of_all());
   if (software_.waits_for_step) time_.block(end);
+  end_phase(end);
+  const auto spent = [&](StepPhase phase) { return seconds(phases_[static_cast<std::size_t>(phase)]); };
   StepTimes times{.seconds = seconds(end - step_start_),
                   .compute_busy_s = seconds(busy_),
                   .host_bound_s = seconds(host_bound_),
                   .blocked_s = seconds(blocked_),
-                  .forward_s = seconds(forward_end_ - step_start_),
-                  .backward_s = seconds(backward_end_ - forward_end_),
-                  .update_s = seconds(end - backward_end_)};
+                  .forward_s = spent(StepPhase::forward),
+                  .backward_s = spent(StepPhase::backward),
+                  .update_s = spent(StepPhase::update)};
   add_exposed(times);
   return times;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct StepTimes {
   double exposed_s = 0;     ///< a collective runs, the compute stream does not
   double host_bound_s = 0;  ///< the compute stream waits for the host to issue
   double blocked_s = 0;     ///< the host waits for the device, by the limiter or in the allocator
-  double forward_s = 0, backward_s = 0, update_s = 0;  ///< by when the compute stream ends each
+  double forward_s = 0, backward_s = 0, update_s = 0;  ///< of all micro-batches, by when the compute stream ends each
 };
 
 /// A GPU to which eager operators and wrappers issue kernels, copies and collectives, in virtual time.
@@ -74,10 +75,11 @@ class Gpu {
   void begin_step();
   void begin_micro_batch() {
     micro_batch_starts_.push_back(ran_.size());
-    phase_ = StepPhase::forward, step_is_begun_ = true;
+    begin(StepPhase::forward);
+    step_is_begun_ = true;
   }
-  void begin_backward() { forward_end_ = time_.end_of(Stream::compute), phase_ = StepPhase::backward; }
-  void begin_update() { backward_end_ = time_.end_of(Stream::compute), phase_ = StepPhase::update; }
+  void begin_backward() { begin(StepPhase::backward); }
+  void begin_update() { begin(StepPhase::update); }
   /// Of what the host does now; before the first step it is none.
   StepPhase phase() const { return phase_; }
   bool step_is_begun() const { return step_is_begun_; }
@@ -103,6 +105,9 @@ class Gpu {
     time_.host_works(static_cast<Nanoseconds>(seconds * 1e9));
     block(time_.room_in(current_));
   }
+  void begin(StepPhase phase) { end_phase(time_.end_of(Stream::compute)), phase_ = phase; }
+  /// The time since the last one ended is the current phase's.
+  void end_phase(Nanoseconds now);
   void run(const Kernel& kernel, double bytes, model::OpKind kind);
   Nanoseconds duration(const Kernel& kernel, Nanoseconds start);
   double speed_beside(const Kernel& kernel, const Load& load) const;
@@ -118,8 +123,9 @@ class Gpu {
   std::uint32_t unit_ = 0;
   StepPhase phase_ = StepPhase::forward;
   bool backward_ = false, keeps_trace_ = false, step_is_begun_ = false;
-  Nanoseconds step_start_ = 0, forward_end_ = 0, backward_end_ = 0, host_bound_ = 0, blocked_ = 0, busy_ = 0;
-  std::vector<Span> compute_;  ///< of this step, joined where they touch
+  Nanoseconds step_start_ = 0, phase_start_ = 0, host_bound_ = 0, blocked_ = 0, busy_ = 0;
+  std::array<Nanoseconds, 3> phases_{};  ///< of this step, by StepPhase
+  std::vector<Span> compute_;            ///< of this step, joined where they touch
   std::vector<Load> loads_, loads_before_;
   std::size_t next_load_ = 0;
   std::vector<Ran> ran_;

@@ -148,6 +148,21 @@ TEST(TorchTime, IsThatOfTheHostWhereKernelsAreSmall) {
   EXPECT_LT(timed_run(run, cluster(), compiled, 2).times.back().seconds, 0.6 * times.seconds);
 }
 
+/// Each micro-batch has a forward and a backward; the slack is for communication that only one of them waits for.
+TEST(TorchTime, PhasesAreThoseOfAllMicroBatches) {
+  for (const Runtime runtime : {Runtime::fsdp1, Runtime::fsdp2, Runtime::ddp, Runtime::zero2, Runtime::zero3}) {
+    TorchRun run = run_of(runtime, 4096);
+    const StepTimes one = timed_run(run, cluster(), steady, 3).times.back();
+    run.micro_batches = 4;
+    const StepTimes four = timed_run(run, cluster(), steady, 3).times.back();
+    const double slack = 3 * one.exposed_s + 0.04 * four.seconds;
+    ASSERT_LT(slack, one.backward_s) << int(runtime);  // far less than a phase that is missing
+    EXPECT_NEAR(four.forward_s, 4 * one.forward_s, slack) << int(runtime);
+    EXPECT_NEAR(four.backward_s, 4 * one.backward_s, slack) << int(runtime);
+    EXPECT_NEAR(four.forward_s + four.backward_s + four.update_s, four.seconds, 1e-9) << int(runtime);
+  }
+}
+
 /// Gathers and frees of the blocks of one step of FSDP1.
 struct Traffic {
   std::vector<Nanoseconds> issued, freed;
