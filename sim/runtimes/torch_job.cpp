@@ -225,6 +225,17 @@ void read_phases(const Config& config, TorchJob& job, Problems& problems) {
     if (!config.is_default(key)) problems.push_back(refusal(config, key, "modelled for FSDP only"));
 }
 
+/// Once the batch is read, which decides whether a window is felt.
+void read_window(const Config& config, TorchJob& job) {
+  job.run.traits.passes_window = config.get<std::string>("torch.attn_implementation") == "flash_attention_2";
+  const auto* model = std::get_if<Decoder>(&job.run.model);
+  if (job.run.traits.passes_window || !model || !has_window(*model, job.run.batch, model->layers - 1)) return;
+  job.notes.push_back(
+      fmt::format("torch.attn_implementation = sdpa makes a mask of {0} x {0} for the sliding window of {1} tokens, "
+                  "which is slower than flash_attention_2: set torch.attn_implementation=flash_attention_2",
+                  job.run.batch.seq, model->window));
+}
+
 double parameters_of(const UnitShapes& units) {
   double all = 0;
   for (const auto& unit : units)
@@ -273,11 +284,11 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.software = read_software(config, problems);
   read_release(config, job, problems);
   read_modules(config, job, problems);
-  job.run.traits.passes_window = config.get<std::string>("torch.attn_implementation") == "flash_attention_2";
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_step(config, settings, job.run, problems);
   read_wrapping(config, settings, job, problems);
   read_phases(config, job, problems);
+  read_window(config, job);
   divide_tables(job.run);
   if (problems.empty()) {
     job.parameters = parameters_of(unit_shapes(job.run.model));

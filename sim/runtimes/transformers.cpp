@@ -45,10 +45,6 @@ void make_window_mask(Eager& eager, Shared& shared, bool of_positions) {
   eager.gpu().moves(shared.window_mask.bytes(), model::OpKind::add);
 }
 
-bool has_window(const Decoder& d, const Batch& batch, std::int64_t layer) {
-  return d.has_window(layer) && batch.seq >= d.window;
-}
-
 /// What one of the layers is given.
 Shared of_layer(Shared shared, std::int64_t layer) {
   shared.windowed = has_window(shared.decoder, shared.batch, layer);
@@ -95,6 +91,10 @@ Tensor head(Eager& eager, const Decoder& d, const Parameters& root, const Tensor
 }
 
 }  // namespace
+
+bool has_window(const Decoder& d, const Batch& batch, std::int64_t layer) {
+  return d.has_window(layer) && batch.seq >= d.window;
+}
 
 UnitShapes unit_shapes(const Decoder& d) {
   UnitShapes units{architecture(d).root(d)};

@@ -35,6 +35,9 @@ UnitShapes unit_shapes(const Decoder& decoder);
 /// f32 elements of the model's buffers (rotary frequencies, twice; a scale).
 std::int64_t buffer_elements(const Decoder& decoder);
 
+/// Whether a layer's window is felt in such sequences, so that sdpa, which knows no window, is given a mask.
+bool has_window(const Decoder& decoder, const Batch& batch, std::int64_t layer);
+
 /// The loss of `...ForCausalLM(input_ids=tokens, labels=tokens)` of transformers 5.24, with each block checkpointed if
 /// `recompute`. Only what PyTorch's graph saves outlives the call, and the loss.
 Tensor causal_lm_loss(Eager& eager, Wrapper& wrapper, const Decoder& decoder, const Batch& batch, const Storage& tokens,

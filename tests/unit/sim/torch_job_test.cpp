@@ -38,6 +38,21 @@ TEST(TorchJob, IsTheModelOfThePreset) {
   EXPECT_FALSE(std::get<Decoder>(llama.run.model).tied);
 }
 
+TEST(TorchJob, SaysWhereAWindowCostsAMask) {
+  const auto notes = [](std::string_view seq_len, std::string_view attention) {
+    const std::string length = "--train.seq_len=" + std::string(seq_len);
+    const std::string kernel = "--torch.attn_implementation=" + std::string(attention);
+    std::string all;
+    for (const std::string& note : job_of({"--model.preset=mistral-7b", length.c_str(), kernel.c_str()}).notes)
+      all += note + "\n";
+    return all;
+  };
+  EXPECT_THAT(notes("8192", "sdpa"), HasSubstr("a mask of 8192 x 8192 for the sliding window of 4096 tokens"));
+  EXPECT_THAT(notes("8192", "sdpa"), HasSubstr("set torch.attn_implementation=flash_attention_2"));
+  EXPECT_EQ(notes("4095", "sdpa"), "");
+  EXPECT_EQ(notes("8192", "flash_attention_2"), "");
+}
+
 TEST(TorchJob, FlagsThatTheRuntimeDoesNotHaveAreRefused) {
   const auto refusal = [](std::string_view profile, const char* flag) -> std::string {
     Config config("test");
