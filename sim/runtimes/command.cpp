@@ -51,6 +51,11 @@ void keep_trace(const Config& config, const std::string& command_line, const Tor
   write_trace(path, run, prediction, job, config.get<bool>("force"));
 }
 
+void print_peak(const Config& config, const TorchJob& job, const Cluster& cluster) {
+  const allocator::PeakReport report = explain_memory(job, cluster);
+  fmt::print("{}", config.get<bool>("json") ? json_text(to_json(report), 1) + "\n" : report.text());
+}
+
 }  // namespace
 
 bool is_asked_for(const Config& config) {
@@ -64,11 +69,11 @@ void run_command(const Config& config, const std::string& command_line) {
   for (const std::string& note : settings.model_source.notes) fmt::print(stderr, "note: {}\n", note);
   fmt::print(stderr, "{}", planner::types_note(config));
   const TorchJob job = read_torch_job(config, settings);
-  if (config.get<bool>("explain-memory")) {
-    const allocator::PeakReport report = explain_memory(job, cluster);
-    return fmt::print("{}", config.get<bool>("json") ? json_text(to_json(report), 1) + "\n" : report.text());
-  }
   const TorchPrediction prediction = predict(job, cluster);
+  if (config.get<bool>("explain-memory")) {
+    print_peak(config, job, cluster);
+    return planner::expect_fit(settings, job, prediction, cluster);
+  }
   keep_trace(config, command_line, prediction, job);
   if (config.get<bool>("order"))
     fmt::print("{}\n", order_text(prediction.ran, prediction.micro_batch_starts));
