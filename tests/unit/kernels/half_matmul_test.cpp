@@ -126,7 +126,7 @@ TYPED_TEST(HalfMatmul, EmptyExtents) {
     EXPECT_EQ(c[4].bits, bias[1].bits);
     backend.matmul({2, 3, 0}, none, none, {}, c);
     EXPECT_TRUE(same_bits(c, Array<T>(6)));
-    backend.matmul({0, 3, 4}, none, bias, {}, c);
+    backend.matmul({0, 3, 4}, none, Array<T>(12), {}, c);
   });
 }
 
