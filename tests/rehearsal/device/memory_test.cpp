@@ -93,6 +93,27 @@ TEST_F(DeviceMemory, IsReachedByPointersInStructures) {
   EXPECT_EQ(x.values()[0], 7);
 }
 
+/// What is behind the last member may be anything; here it makes an address of the last two members.
+struct Tailed {
+  std::uint32_t low;
+  std::uint8_t high;
+};
+__global__ void read_tailed(Tailed tailed, std::uint32_t* low, std::uint32_t* high) {
+  *low = tailed.low;
+  *high = tailed.high;
+}
+TEST_F(DeviceMemory, IsNotReachedByPaddingInStructures) {
+  const Array<std::uint32_t> low(1), high(1);
+  Tailed tailed;
+  const void* const address = low.data();
+  static_assert(sizeof tailed == sizeof address);
+  std::memcpy(static_cast<void*>(&tailed), &address, sizeof address);
+  const Tailed seen = tailed;
+  ASSERT_EQ(run(read_tailed, 1, 1, tailed, low.data(), high.data()), cudaSuccess);
+  EXPECT_EQ(low.values()[0], seen.low);
+  EXPECT_EQ(high.values()[0], seen.high);
+}
+
 TEST_F(DeviceMemoryDeath, FaultsBehindAnAllocation) {
   const Array<int> x(64);
   EXPECT_DEATH(

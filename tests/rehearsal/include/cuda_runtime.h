@@ -31,7 +31,8 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 
-/// Arguments are copied now, as the kernel's parameters.
+/// Arguments are copied now, as the kernel's parameters. What fills gaps in structures is cleared: with the members
+/// beside it, it could look like an address.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -39,6 +40,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   auto values = std::make_shared<std::tuple<Parameters...>>(static_cast<Parameters>(arguments)...);
   const auto described = std::apply(
       [](auto&... value) {
+        (__builtin_clear_padding(&value), ...);
         return std::array<rehearsal::Argument, sizeof...(value)>{
             {{&value, sizeof value, std::is_pointer_v<std::remove_reference_t<decltype(value)>>}...}};
       },
