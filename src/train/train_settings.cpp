@@ -45,9 +45,7 @@ void expect_folder_of(const std::filesystem::path& file) {
                                                 file.string(), folder.string()));
 }
 
-}  // namespace
-
-void add_train_keys(Config& config) {
+void add_step_keys(Config& config) {
   config.add("train.steps", 100, "optimizer steps", {.unit = "steps", .min = 1});
   config.add("train.seed", 1234, "decides initial values, dropout and shuffling");
   config.add("model.weights", std::string(),
@@ -63,6 +61,9 @@ void add_train_keys(Config& config) {
              "dynamic loss scale; 0 = never",
              {.unit = "steps", .min = 0});
   config.add("train.loss_scale", std::string("1"), "factor on the loss in backward: a number, or dynamic");
+}
+
+void add_optimizer_keys(Config& config) {
   config.add("optimizer.beta1", 0.9, "decay of the first moment (of lion: in the direction)", {.min = 0, .max = 1});
   config.add("optimizer.beta2", 0.95, "decay of the second moment (of lion: of its only one; its paper has 0.99)",
              {.min = 0, .max = 1});
@@ -73,6 +74,9 @@ void add_train_keys(Config& config) {
              "parameters by name with settings of their own, e.g. '*.bias,*.ln_*:weight_decay=0; wte.*:lr_scale=0.1'; "
              "the first that matches counts");
   add_lr_keys(config);
+}
+
+void add_data_keys(Config& config) {
   config.add("data.path", std::string(),
              "training shards (glob), of tokens or of images, as foreshard-data makes them");
   config.add("data.val_path", std::string(), "validation shards (glob); empty = no validation");
@@ -80,6 +84,9 @@ void add_train_keys(Config& config) {
   config.add("validation.freq", 100, "validate every so many steps, and at the end; 0 = never",
              {.unit = "steps", .min = 0});
   config.add("validation.batches", 20, "batches of one validation, at most; 0 = all", {.min = 0});
+}
+
+void add_output_keys(Config& config) {
   config.add("metrics.log_freq", 10, "print a line every so many steps", {.unit = "steps", .min = 1});
   config.add("trace.enable", true, "write a trace");
   config.add("trace.file", std::string(), "where to; empty = trace.h5 in the run folder");
@@ -92,6 +99,9 @@ void add_train_keys(Config& config) {
       "empty = no");
   config.add("run.dir", std::string("runs"), "folder of run folders");
   config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");
+}
+
+void add_engine_keys(Config& config) {
   config.add("engine.device", std::string("cpu"),
              "what computes: cpu, the cores of each rank, with MPI; cuda, a CUDA device of each rank, with NCCL",
              {.choices = {"cpu", "cuda"}});
@@ -112,6 +122,16 @@ void add_train_keys(Config& config) {
   config.add("comm.backend", std::string("auto"),
              "auto and mpi: MPI, through shared memory inside a node; messages: MPI without it",
              {.choices = {"auto", "mpi", "messages"}});
+}
+
+}  // namespace
+
+void add_train_keys(Config& config) {
+  add_step_keys(config);
+  add_optimizer_keys(config);
+  add_data_keys(config);
+  add_output_keys(config);
+  add_engine_keys(config);
 }
 
 TrainSettings read_train_settings(const Config& config) {
