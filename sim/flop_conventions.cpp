@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/attention_pairs.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -28,7 +30,7 @@ void add(FlopBasis& basis, const plan::Plan& plan, std::span<const plan::Op> ops
   const plan::Sizes& s = op.sizes;
   if (is_forward(op, plan::OpKind::linear)) basis.product_weights += real(s.cols * s.inner);
   if (is_forward(op, plan::OpKind::attention))
-    basis.attention_widths += real(s.heads * s.inner * (s.rows > 0 ? s.rows : s.seq));
+    basis.attention_widths += real(s.heads * s.inner * model::attended_length(s.seq, s.rows));
   if (is_forward(op, plan::OpKind::full_attention)) basis.attention_widths += real(s.heads * s.inner * s.rows);
   if (is_forward(op, plan::OpKind::embedding) && !is_tied(plan, ops, plan.inputs(op)[1]))
     basis.input_tables += real(s.inner * s.cols);

@@ -11,7 +11,7 @@ constexpr double least_part_noted = 0.1;
 
 /// Keys that a token is counted with beyond those that it attends to, in the mean.
 double masked_length(const plan::Sizes& s) {
-  const double counted = static_cast<double>(s.rows > 0 ? s.rows : s.seq);
+  const auto counted = static_cast<double>(model::attended_length(s.seq, s.rows));
   return counted - model::causal_pairs(s.seq, s.rows) / static_cast<double>(s.seq);
 }
 

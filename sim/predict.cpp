@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/attention_pairs.hpp"
+#include "plan/query.hpp"
 #include "sim/cost/stragglers.hpp"
 #include "sim/gpu_op_cost.hpp"
 #include "sim/hardware_sources.hpp"
@@ -102,14 +104,13 @@ namespace {
 /// Of a token: 2 of each parameter in forward, 2 in backward for what it multiplies, 2 for its own gradient if it is
 /// trained.
 double parameter_flops(const plan::Plan& plan) {
-  std::int64_t trained = 0;
-  for (const plan::FlatParameter& unit : plan.units)
-    for (const plan::FlatPiece& piece : unit.pieces) trained += piece.trainable ? piece.elements : 0;
-  return 4.0 * static_cast<double>(plan.parameters) + 2.0 * static_cast<double>(trained);
+  return 4.0 * static_cast<double>(plan.parameters) + 2.0 * static_cast<double>(plan::trained_parameters(plan));
 }
 
 /// Keys that a token of an attention may attend to, the causal mask apart.
-std::int64_t attended_length(const plan::Sizes& s) { return s.rows > 0 ? s.rows : s.seq; }
+std::int64_t attended_length(const plan::Op& op) {
+  return op.kind == OpKind::full_attention ? op.sizes.rows : model::attended_length(op.sizes.seq, op.sizes.rows);
+}
 
 /// What the profile of a model says of a micro-batch; 0 where the model is known by its operators.
 double profiled_flops(const plan::Plan& plan) {
@@ -127,7 +128,7 @@ double model_flops(const plan::Plan& plan) {
   double per_token = parameter_flops(plan);
   for (const plan::Op& op : plan.ops_of(plan.segments.front()))
     if ((op.kind == OpKind::full_attention || op.kind == OpKind::attention) && op.phase == plan::Phase::forward)
-      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * attended_length(op.sizes));
+      per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * attended_length(op));
   return per_token * static_cast<double>(plan.micro_batch_tokens) * plan.micro_batches;
 }
 

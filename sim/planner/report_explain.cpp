@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.hpp"
+#include "plan/query.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/planner/explain.hpp"
 
@@ -80,16 +81,9 @@ std::string kernel_lines(const std::vector<OpGroup>& groups) {
   return text + "\n";
 }
 
-std::int64_t trained_parameters(const plan::Plan& plan) {
-  std::int64_t trained = 0;
-  for (const plan::FlatParameter& unit : plan.units)
-    for (const plan::FlatPiece& piece : unit.pieces) trained += piece.trainable ? piece.elements : 0;
-  return trained;
-}
-
 std::string state_line(const plan::Settings& settings, const plan::Plan& plan) {
   const int moments = model::moment_count(settings.schedule.update), shards = plan.mesh.shard_degree();
-  const std::int64_t trained = trained_parameters(plan), frozen = plan.parameters - trained;
+  const std::int64_t trained = plan::trained_parameters(plan), frozen = plan.parameters - trained;
   const double bytes = 4.0 * (2 + moments) * static_cast<double>(trained) + 4.0 * static_cast<double>(frozen);
   return fmt::format(
       "state of a rank: 4 B x ((parameter + gradient + {} moments) x {} parameters{}) / {} = {}{}\n", moments,

@@ -20,4 +20,9 @@ constexpr double equal_causal_length(std::int64_t seq, std::int64_t window) {
   return 2 * causal_pairs(seq, window) / static_cast<double>(seq) - 1;
 }
 
+/// Keys that a query may see by the window alone, the causal mask apart.
+constexpr std::int64_t attended_length(std::int64_t seq, std::int64_t window) {
+  return window > 0 && window < seq ? window : seq;
+}
+
 }  // namespace foreshard::model

@@ -83,6 +83,12 @@ double compute_flops(const Plan& plan) {
   return flops;
 }
 
+std::int64_t trained_parameters(const Plan& plan) {
+  std::int64_t trained = 0;
+  for (const FlatParameter& unit : plan.units) trained += unit.trainable.elements;
+  return trained;
+}
+
 ArenaRange longest_transient_range(const Plan& plan) {
   std::map<std::int64_t, std::int64_t> taken{{plan.arena_bytes, plan.arena_bytes}};  // begin -> end
   for (const Buffer& buffer : plan.buffers)

@@ -27,6 +27,9 @@ bool may_overlap(const Plan& plan, const Segment& segment, OpId a, OpId b);
 /// FLOPs of a step's ops on one rank.
 double compute_flops(const Plan& plan);
 
+/// Parameters of the whole model that are trained; the others of `plan.parameters` are frozen.
+std::int64_t trained_parameters(const Plan& plan);
+
 /// A range of the device arena's bytes.
 struct ArenaRange {
   std::int64_t offset_bytes = 0, size_bytes = 0;
