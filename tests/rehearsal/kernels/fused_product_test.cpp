@@ -25,9 +25,9 @@ TYPED_TEST_SUITE(FusedProduct, Types);
 TYPED_TEST(FusedProduct, KeepsWhatItsGeluIsOf) {
   for (const bool with_bias : {false, true}) {
     const Matmul o{this->m, this->n, this->k, false, true};
-    const DeviceArray<TypeParam> a(this->a), b(this->b), bias(this->bias), x(Array<TypeParam>(this->m * this->n)),
-        y(Array<TypeParam>(this->m * this->n));
-    this->kernels->matmul(o, Fused::gelu, a, b, with_bias ? Const(bias) : Const{}, y, x);
+    const DeviceArray<TypeParam> left(this->a), right(this->b), summand(this->bias),
+        x(Array<TypeParam>(this->m * this->n)), y(Array<TypeParam>(this->m * this->n));
+    this->kernels->matmul(o, Fused::gelu, left, right, with_bias ? Const(summand) : Const{}, y, x);
     const Doubles sums = this->product(o, with_bias);
     Doubles gelu(this->m * this->n);
     this->reference->gelu(this->m * this->n, sums, gelu);
@@ -42,8 +42,8 @@ TYPED_TEST(FusedProduct, KeepsWhatItsGeluIsOf) {
 TYPED_TEST(FusedProduct, IsTakenThroughTheGelu) {
   const Matmul o{this->m, this->n, this->k};
   const Array<TypeParam> before = Array<TypeParam>::random(this->m * this->n, 4, 2);
-  const DeviceArray<TypeParam> a(this->a), b(this->b), x(before), dx(Array<TypeParam>(this->m * this->n));
-  this->kernels->matmul(o, Fused::gelu_backward, a, b, {}, dx, x);
+  const DeviceArray<TypeParam> left(this->a), right(this->b), x(before), dx(Array<TypeParam>(this->m * this->n));
+  this->kernels->matmul(o, Fused::gelu_backward, left, right, {}, dx, x);
   Doubles truth(this->m * this->n);
   this->reference->gelu_backward(this->m * this->n, this->product(o, false), Doubles(before), truth);
   Array<TypeParam> seen;
