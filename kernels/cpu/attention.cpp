@@ -1,7 +1,8 @@
+#include "kernels/cpu/attention.hpp"
+
 #include <limits>
 #include <utility>
 
-#include "kernels/cpu/attention.hpp"
 #include "kernels/cpu/attention_words.hpp"
 #include "kernels/cpu/team.hpp"
 

@@ -33,6 +33,31 @@ TEST(House, IncludesFollowTheLayers) {
   EXPECT_TRUE(problems.empty()) << lines_of(problems);
 }
 
+/// So that compiling a source shows that its header needs nothing included before it.
+TEST(House, SourcesIncludeTheirOwnHeaderFirst) {
+  for (const auto& path : source_files(root)) {
+    if (layer_of(path).empty() || path.extension() != ".cpp") continue;
+    auto header = path;
+    if (!exists(root / header.replace_extension(".hpp"))) continue;
+    EXPECT_EQ(first_include(read_text(root / path)), included_as(header)) << path;
+  }
+}
+
+TEST(House, HeadersMayBeIncludedTwice) {
+  for (const auto& path : source_files(root)) {
+    if (path.extension() != ".hpp") continue;
+    EXPECT_NE(read_text(root / path).find("#pragma once\n"), std::string::npos) << path;
+  }
+}
+
+TEST(House, FindsWhatIsIncludedFirst) {
+  EXPECT_EQ(first_include("// a\n#include \"b/c.hpp\"\n#include <vector>\n"), "b/c.hpp");
+  EXPECT_EQ(first_include("int x;\n  # include <vector>\n#include \"b/c.hpp\"\n"), "vector");
+  EXPECT_EQ(first_include("int x;\n"), "");
+  EXPECT_EQ(included_as("src/base/hash.hpp"), "base/hash.hpp");
+  EXPECT_EQ(included_as("kernels/cpu/gelu.hpp"), "kernels/cpu/gelu.hpp");
+}
+
 TEST(House, FilesHaveAtMost400Lines) {
   for (const auto& path : source_files(root)) {
     const std::string text = read_text(root / path);

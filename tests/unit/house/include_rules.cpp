@@ -11,6 +11,9 @@
 namespace foreshard::house {
 namespace {
 
+/// Over one line, or with the beginning of any line for `^`.
+const std::regex include(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])", std::regex::ECMAScript | std::regex::multiline);
+
 using Layers = std::set<std::string, std::less<>>;
 
 const std::map<std::string, Layers, std::less<>>& visible_from() {
@@ -82,7 +85,6 @@ std::string problem_with_include(const std::filesystem::path& path, std::string_
 }
 
 std::vector<std::string> include_problems(const std::filesystem::path& path, std::string_view text) {
-  static const std::regex include(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
   std::vector<std::string> problems;
   std::istringstream lines{std::string(text)};
   std::string line;
@@ -93,6 +95,15 @@ std::vector<std::string> include_problems(const std::filesystem::path& path, std
     if (!problem.empty()) problems.push_back(fmt::format("{}:{}: {}", path.generic_string(), number, problem));
   }
   return problems;
+}
+
+std::string first_include(std::string_view text) {
+  std::match_results<std::string_view::const_iterator> match;
+  return std::regex_search(text.begin(), text.end(), match, include) ? match[2].str() : std::string();
+}
+
+std::string included_as(const std::filesystem::path& path) {
+  return (*path.begin() == "src" ? path.lexically_relative("src") : path).generic_string();
 }
 
 }  // namespace foreshard::house

@@ -22,4 +22,10 @@ std::string problem_with_include(const std::filesystem::path& path, std::string_
 /// All violations in the text of one file, each with path and line.
 std::vector<std::string> include_problems(const std::filesystem::path& path, std::string_view text);
 
+/// What a source or header includes first, as it stands between the quotes or brackets; empty for nothing.
+std::string first_include(std::string_view text);
+
+/// How the header `path` is included: its path from src/ or the project root.
+std::string included_as(const std::filesystem::path& path);
+
 }  // namespace foreshard::house
