@@ -98,6 +98,8 @@ function(foreshard_test name)
   endif()
   add_executable(${name} ${sources})
   foreshard_compile(${name})
+  # Tests are compiled more often than run: -O2 would take a quarter longer.
+  target_compile_options(${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} GTest::gtest GTest::gmock)
   if(ARG_RANKS)
