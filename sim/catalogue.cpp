@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/text.hpp"
 
 namespace foreshard::sim {
@@ -15,14 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr int schema = 1;
-
-std::string read_file(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    throw InputError(ExitCode::bad_input, fmt::format("hardware file {}: cannot be read; check the path", path));
-  return text.str();
-}
 
 [[noreturn]] void refuse_unknown(std::string_view folder, const std::string& name) {
   throw InputError(ExitCode::bad_input,
@@ -43,7 +34,7 @@ std::vector<std::string> catalogue_names(std::string_view folder) {
 }
 
 HardwareFile HardwareFile::open(std::string_view folder, const std::string& name) {
-  if (name.ends_with(".json")) return parse(read_file(name), name);
+  if (name.ends_with(".json")) return parse(read_whole({name, "hardware file", "check the path"}), name);
   const std::string full = fmt::format("{}/{}", folder, name);
   for (const EmbeddedFile& file : embedded_files())
     if (file.name == full) return parse(file.text, full);

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "sim/machine.hpp"
 #include "sim/machine_gpu_json.hpp"
 #include "sim/machine_node.hpp"
@@ -182,13 +181,7 @@ Machine parse_machine(const std::string& text, const std::string& path) {
 }
 
 Machine read_machine(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    throw InputError(
-        ExitCode::bad_input,
-        fmt::format("machine file {}: cannot be read; write one with foreshard-calibrate --out {}", path, path));
-  return parse_machine(text.str(), path);
+  return parse_machine(read_whole({path, "machine file", "write one with foreshard-calibrate --out " + path}), path);
 }
 
 std::string to_json(const Machine& machine) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/text.hpp"
 #include "sim/device.hpp"
 #include "sim/gpu_rates.hpp"
@@ -61,8 +61,7 @@ Profile::Profile() {
 }
 
 void Profile::override_from(const std::string& path) {
-  std::ifstream file(path);
-  const Json given = Json::parse(file, nullptr, false);
+  const Json given = Json::parse(read_whole({path, "", "expected a JSON object of constants"}), nullptr, false);
   if (!given.is_object())
     throw InputError(ExitCode::bad_input, fmt::format("{}: cannot be read as a JSON object of constants", path));
   for (const auto& [name, value] : given.items()) {

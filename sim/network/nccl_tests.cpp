@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "base/input_file.hpp"
 #include "sim/network/nccl_tests_rows.hpp"
 
 namespace foreshard::sim::network {
@@ -87,11 +85,7 @@ NcclTestsRun parse_nccl_tests(std::string_view text, const std::string& path) {
 }
 
 NcclTestsRun read_nccl_tests(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    throw InputError(ExitCode::bad_input, fmt::format("{}: cannot be read; expected the output of nccl-tests", path));
-  return parse_nccl_tests(text.str(), path);
+  return parse_nccl_tests(read_whole({path, "", "expected the output of nccl-tests"}), path);
 }
 
 }  // namespace foreshard::sim::network

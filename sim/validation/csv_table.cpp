@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/text.hpp"
 
 namespace foreshard::sim::validation {
@@ -37,12 +35,7 @@ void end_line(int, void* reading) {
 }
 
 std::string contents_of(const std::string& path) {
-  if (std::filesystem::is_directory(path)) refuse(path, "is a folder; expected a CSV file with a header line");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) refuse(path, "cannot be read; expected a CSV file with a header line");
-  std::string contents = text.str();
+  std::string contents = read_whole({path, "", "expected a CSV file with a header line"});
   if (constexpr std::string_view mark = "\xEF\xBB\xBF"; contents.starts_with(mark)) contents.erase(0, mark.size());
   if (const std::size_t valid = utf8_prefix(contents); valid < contents.size())
     refuse(path, fmt::format("line {}: the byte 0x{:02X} is not UTF-8; expected a CSV file saved as UTF-8",

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 
+#include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/text.hpp"
 
 namespace foreshard {
@@ -109,11 +109,11 @@ CommandLine read_command_line(int argc, const char* const* argv,
 
 std::vector<Setting> read_ini(const std::filesystem::path& path, std::vector<std::string>& problems) {
   std::vector<Setting> settings;
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) {
-    problems.push_back(fmt::format("configuration file {}: cannot be read ({})", path.string(),
-                                   file ? "it is a folder" : std::strerror(errno)));
-    return settings;
+  std::istringstream file;
+  try {
+    file.str(read_whole({path, "configuration file", "expected lines `key = value`"}));
+  } catch (const InputError& error) {
+    problems.emplace_back(error.what());
   }
   std::string line, section;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -129,7 +129,6 @@ std::vector<Setting> read_ini(const std::filesystem::path& path, std::vector<std
       settings.push_back(ini_setting(section, text, origin));
     }
   }
-  if (!file.eof()) problems.push_back(fmt::format("configuration file {}: cannot be read to its end", path.string()));
   return settings;
 }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/text.hpp"
 
 namespace foreshard::model {
@@ -16,15 +16,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_bytes = std::size_t{16} << 20;  // they have a few kB
+constexpr std::string_view expectation =
+    "expected the config.json of a Hugging Face model, or the folder that it is in";
 constexpr int deepest = 32;
 /// Products of two sizes stay far within 64 bits.
 constexpr std::int64_t largest = INT32_MAX;
 constexpr std::size_t shown_length = 60;
 
 [[noreturn]] void refuse_file(const std::string& origin, std::string_view what) {
-  throw InputError(ExitCode::bad_input, fmt::format("model.config: {}: {}\n  expected: the config.json of a Hugging "
-                                                    "Face model, or the folder that it is in",
-                                                    origin, what));
+  throw InputError(ExitCode::bad_input, fmt::format("model.config: {}: {}; {}", origin, what, expectation));
 }
 
 std::string path_of_file(const std::string& path) {
@@ -34,14 +34,7 @@ std::string path_of_file(const std::string& path) {
 }
 
 std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(most_bytes + 1, '\0');
-  if (!in) refuse_file(path, "cannot be read");
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) refuse_file(path, "cannot be read");
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > most_bytes) refuse_file(path, "larger than 16 MiB");
-  return text;
+  return read_whole({path, "model.config:", std::string(expectation), most_bytes});
 }
 
 std::string text_of(const Json& value) {

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/output_files.hpp"
 #include "base/units.hpp"
 
@@ -20,18 +21,11 @@ namespace {
 constexpr std::int64_t byte_values = 256;
 
 std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const bool readable = file && !std::filesystem::is_directory(path);
-  if (!readable)
-    throw InputError(ExitCode::bad_input, fmt::format("{}: no such text, or it cannot be read", path.string()));
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string text = read_whole({path, "text",
+                                       "expected fewer than 2^31 bytes, of which a shard has room; split a longer text "
+                                       "and make several data sets",
+                                       INT32_MAX});
   if (text.empty()) throw InputError(ExitCode::bad_input, fmt::format("{}: is empty, expected a text", path.string()));
-  if (text.size() > INT32_MAX) {
-    throw InputError(ExitCode::bad_input,
-                     fmt::format("{}: {} bytes; a shard holds fewer than 2^31 tokens, so split it and make "
-                                 "several data sets",
-                                 path.string(), count_text(std::ssize(text))));
-  }
   return text;
 }
 

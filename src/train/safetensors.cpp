@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -118,15 +119,9 @@ class Header {
   Json json_;
 };
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(path, "it cannot be opened");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// By file, the tensors that an index says are in it.
 std::map<std::string, std::vector<std::string>> files_of_index(const fs::path& path) {
-  const Json json = Json::parse(text_of(path), nullptr, false);
+  const Json json = Json::parse(read_whole({path, "", "expected an index of safetensors files"}), nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     refuse(path, "not an index of safetensors files: it has no weight_map");
   std::map<std::string, std::vector<std::string>> files;

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "temporary_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -72,7 +72,7 @@ class ByteDataTest : public ::testing::Test {
     }
     return "";
   }
-  std::string bytes_of(const std::string& shard) { return text_of(folder_ / shard).substr(1024); }
+  std::string bytes_of(const std::string& shard) { return content_of(folder_ / shard).substr(1024); }
   TemporaryFolder folder_;
 };
 
@@ -118,9 +118,9 @@ TEST_F(ByteDataTest, ATextIsNeverOverwrittenByItsTokens) {
   ByteDataOptions options = options_for("one\ntwo\nthree\n");
   make_byte_data(options);
   options.text = folder_ / "data/set_train.bin", options.force = true;
-  const std::string before = text_of(options.text);
+  const std::string before = content_of(options.text);
   EXPECT_THAT(problem_of(options, ExitCode::usage), HasSubstr("is read and would be overwritten"));
-  EXPECT_EQ(text_of(options.text), before);
+  EXPECT_EQ(content_of(options.text), before);
 }
 
 TEST_F(ByteDataTest, AFolderThatCannotBeMadeIsNamed) {
@@ -147,7 +147,7 @@ TEST_F(ByteDataTest, BadTextsAreRefused) {
   EXPECT_THAT(problem_of(options_for(""), ExitCode::bad_input), HasSubstr("is empty"));
   ByteDataOptions options = options_for("x");
   options.text = folder_ / "none.txt";
-  EXPECT_THAT(problem_of(options, ExitCode::bad_input), HasSubstr("none.txt: no such text"));
+  EXPECT_THAT(problem_of(options, ExitCode::bad_input), HasSubstr("none.txt: cannot be read"));
   options.text = folder_.path();
   EXPECT_THAT(problem_of(options, ExitCode::bad_input), HasSubstr("cannot be read"));
 }

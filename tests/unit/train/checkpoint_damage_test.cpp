@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "checkpoint_run.hpp"
-#include "temporary_folder.hpp"
 #include "train/checkpoint_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -80,7 +80,7 @@ TEST_F(CheckpointDamage, TheNewestWholeOneIsTaken) {
 TEST_F(CheckpointDamage, AFlippedBitInAnyFileIsFound) {
   const JobOutcome expected = save_two();
   for (const fs::path& file : files_of(2)) {
-    const std::string text = text_of(file);
+    const std::string text = content_of(file);
     for (const std::size_t byte : {std::size_t{0}, std::size_t{9}, text.size() / 3, text.size() / 2, text.size() - 1}) {
       write_text(file, with_flipped_bit(text, byte, byte % 8));
       expect_the_one_before(expected, file);
@@ -92,7 +92,7 @@ TEST_F(CheckpointDamage, AFlippedBitInAnyFileIsFound) {
 TEST_F(CheckpointDamage, AMissingShortOrLongFileIsFound) {
   const JobOutcome expected = save_two();
   for (const fs::path& file : files_of(2)) {
-    const std::string text = text_of(file);
+    const std::string text = content_of(file);
     write_text(file, text.substr(0, text.size() - 1));
     expect_the_one_before(expected, file);
     write_text(file, text + "x");
@@ -107,7 +107,7 @@ TEST_F(CheckpointDamage, AMissingShortOrLongFileIsFound) {
 
 TEST_F(CheckpointDamage, AFlippedBitInAnyByteOfTheManifestIsFound) {
   save_two(1);
-  const std::string text = text_of(checkpoint(2) / manifest_name);
+  const std::string text = content_of(checkpoint(2) / manifest_name);
   EXPECT_EQ(text_of(parse_manifest(text, "m")), text);
   for (std::size_t byte = 0; byte < text.size(); ++byte)
     EXPECT_THROW(parse_manifest(with_flipped_bit(text, byte, byte % 7), "m"), InputError) << byte;
@@ -121,7 +121,7 @@ TEST_F(CheckpointDamage, ADeepManifestIsRefusedRatherThanFollowed) {
 TEST_F(CheckpointDamage, AFlippedBitInAnyByteOfAShardIsFound) {
   save_two(1);
   const fs::path file = checkpoint(2) / state_file_name(0);
-  const std::string text = text_of(file);
+  const std::string text = content_of(file);
   const FileEntry entry{file.filename().string(), static_cast<std::int64_t>(text.size()),
                         sha256(std::as_bytes(std::span(text)))};
   std::vector<std::byte> bytes(text.size());

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "temporary_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -68,7 +68,7 @@ TEST(CheckpointState, IsAWellFormedSafetensorsFile) {
   const TemporaryFolder dir;
   OneRank rank(8);
   rank.fill(5);
-  const std::string text = (write_state(dir / "f", *rank, nowhere), text_of(dir / "f"));
+  const std::string text = (write_state(dir / "f", *rank, nowhere), content_of(dir / "f"));
   std::uint64_t length = 0;
   std::memcpy(&length, text.data(), 8);
   EXPECT_EQ((8 + length) % 64, 0u);

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "temporary_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -66,7 +66,7 @@ TEST_F(DataShardTest, ThirtyTwoBitTokensComeBack) {
 // The bytes themselves, as llm.c reads them: little-endian magic 20240520 = 0x0134d888, version, count, zeros.
 TEST_F(DataShardTest, TheFileIsWhatLlmCReads) {
   write_shard(folder_ / "a.bin", std::vector<std::uint16_t>{0x0102, 0x0304});
-  const std::string bytes = text_of(folder_ / "a.bin");
+  const std::string bytes = content_of(folder_ / "a.bin");
   ASSERT_EQ(bytes.size(), 1024u + 2 * 2);
   EXPECT_EQ(bytes.substr(0, 12), std::string("\x88\xd8\x34\x01\1\0\0\0\2\0\0\0", 12));
   EXPECT_EQ(bytes.find_first_not_of('\0', 12), 1024u);

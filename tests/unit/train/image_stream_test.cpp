@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "temporary_folder.hpp"
 #include "train/image_data.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "temporary_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -97,7 +97,7 @@ TEST(MetricsFile, EveryLineIsAnObjectOnDiskAtOnce) {
 TEST(MetricsFile, HasTheAgreedKeys) {
   const TemporaryFolder folder;
   MetricsFile(folder / "m.jsonl", "x").write(example());
-  const std::string text = text_of(folder / "m.jsonl");
+  const std::string text = content_of(folder / "m.jsonl");
   const nlohmann::json line = nlohmann::json::parse(text.substr(text.find('\n') + 1));
   for (const char* key : {"step",
                           "time_unix_s",
@@ -131,7 +131,7 @@ TEST(MetricsFile, GoesOnWhereItStopped) {
   const TemporaryFolder folder;
   MetricsFile(folder / "m.jsonl", "x").write(example());
   MetricsFile(folder / "m.jsonl", "x").write(example());
-  const std::string text = text_of(folder / "m.jsonl");
+  const std::string text = content_of(folder / "m.jsonl");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
 }
 

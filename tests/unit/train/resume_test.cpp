@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "checkpoint_run.hpp"
-#include "temporary_folder.hpp"
 #include "train/checkpoint_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {

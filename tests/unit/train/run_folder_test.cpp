@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
-#include "temporary_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -51,13 +51,13 @@ TEST(RunFolder, KeepsTheConfiguration) {
   const TemporaryFolder dir;
   const RunFolder run(dir.path(), "demo");
   run.write_config("[train]\nsteps = 3\n");
-  EXPECT_EQ(text_of(run.file("config.resolved.ini")), "[train]\nsteps = 3\n");
+  EXPECT_EQ(content_of(run.file("config.resolved.ini")), "[train]\nsteps = 3\n");
 }
 
 TEST(RunRecord, IsThereFromTheStartAndSaysHowItEnded) {
   const TemporaryFolder dir;
   RunRecord record(dir / "run.json", "demo/1", {"foreshard-train", "--train.steps=3"}, {"node1", "node2"});
-  const auto begun = nlohmann::json::parse(text_of(dir / "run.json"));
+  const auto begun = nlohmann::json::parse(content_of(dir / "run.json"));
   EXPECT_EQ(begun["exit_reason"], "running");
   EXPECT_TRUE(begun["end"].is_null());
   EXPECT_EQ(begun["hosts"].size(), 2u);
@@ -65,7 +65,7 @@ TEST(RunRecord, IsThereFromTheStartAndSaysHowItEnded) {
 
   record["parameters"] = 124439808;
   record.finish("done", 0);
-  const auto ended = nlohmann::json::parse(text_of(dir / "run.json"));
+  const auto ended = nlohmann::json::parse(content_of(dir / "run.json"));
   EXPECT_EQ(ended["exit_reason"], "done");
   EXPECT_EQ(ended["exit_code"], 0);
   EXPECT_EQ(ended["parameters"], 124439808);

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "temporary_folder.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {

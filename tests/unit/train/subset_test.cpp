@@ -8,8 +8,8 @@
 #include "engine/cpu_executor.hpp"
 #include "engine/watchdog.hpp"
 #include "faulty_communicator.hpp"
-#include "temporary_folder.hpp"
 #include "train/checkpoint_save.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "temporary_folder.hpp"
 #include "train/permutation.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::train {
 namespace {

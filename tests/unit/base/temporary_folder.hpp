@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-namespace foreshard::train {
+namespace foreshard {
 
 /// A folder of its own, gone at the end.
 class TemporaryFolder {
@@ -14,7 +14,7 @@ class TemporaryFolder {
   TemporaryFolder() {
     static int count = 0;
     path_ = std::filesystem::temp_directory_path() /
-            ("foreshard_train_test_" + std::to_string(getpid()) + "_" + std::to_string(++count));
+            ("foreshard_test_" + std::to_string(getpid()) + "_" + std::to_string(++count));
     std::filesystem::create_directories(path_);
   }
   ~TemporaryFolder() { std::filesystem::remove_all(path_); }
@@ -28,11 +28,11 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-inline std::string text_of(const std::filesystem::path& path) {
+inline std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
-}  // namespace foreshard::train
+}  // namespace foreshard
