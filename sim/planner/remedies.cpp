@@ -130,10 +130,19 @@ std::vector<Remedy> remedies(const Point& point, std::int64_t memory_bytes, int 
     std::vector<Remedy> found;
     for (const auto& [bound, to] : possible)
       if (const Evaluation e = evaluator.evaluate(to); e.memory_bytes <= memory_bytes) found.push_back({to, e});
-    std::ranges::stable_sort(found, {}, [](const Remedy& remedy) { return remedy.found.step_s; });
+    std::ranges::stable_sort(
+        found, {}, [](const Remedy& remedy) { return std::pair(remedy.found.retries > 0, remedy.found.step_s); });
     if (!found.empty()) return found;
   }
   return {};
+}
+
+std::string text_of(const Point& point, const Remedy& remedy) {
+  const Evaluation& found = remedy.found;
+  const std::string retries =
+      found.retries > 0 ? fmt::format("; only with {} allocation retries a step", found.retries) : "";
+  return fmt::format("{} ({}, {} a step{})", changes(point, remedy.point), bytes_text(found.memory_bytes),
+                     duration_text(found.step_s), retries);
 }
 
 namespace {
@@ -159,8 +168,7 @@ InputError with_remedies(std::string text, const Point& point, const Cluster& cl
                                       other_runtime(point)};
   text += "\n  it fits with";
   for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)
-    text += fmt::format("{}\n    {} ({}, {} a step)", i > 0 ? ", or" : "", changes(point, found[i].point),
-                        bytes_text(found[i].found.memory_bytes), duration_text(found[i].found.step_s));
+    text += fmt::format("{}\n    {}", i > 0 ? ", or" : "", text_of(point, found[i]));
   return {ExitCode::infeasible, text + other_runtime(point)};
 }
 

@@ -26,8 +26,11 @@ struct Remedy {
   Evaluation found;
 };
 
-/// The fewest decisions (up to three) that make `point` fit into `memory_bytes`: plans of that many, the fastest first;
-/// empty if there are none. The global batch stays.
+/// What differs from `point`, and what it then takes.
+std::string text_of(const Point& point, const Remedy& remedy);
+
+/// The fewest decisions (up to three) that make `point` fit into `memory_bytes`: plans of that many, those
+/// without retries first, then the fastest; empty if there are none. The global batch stays.
 std::vector<Remedy> remedies(const Point& point, std::int64_t memory_bytes, int most_gpus, Evaluator& evaluator);
 
 /// Error (infeasible) of a search in which nothing fits: the plan that lacks least, and what would make it fit.

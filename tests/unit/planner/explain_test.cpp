@@ -141,6 +141,29 @@ TEST(Remedies, AreTheFewestChangesThatFit) {
   EXPECT_TRUE(remedies(point, 1, 8, runtime).empty());
 }
 
+/// Fits by every change; recomputation is fastest, but with retries.
+class WithRetries final : public Evaluator {
+ public:
+  Evaluation evaluate(const Point& point) override {
+    if (point == on(8)) return {.step_s = 1, .memory_bytes = 100};
+    const bool recomputes = point.recompute != Recompute::Mode::none;
+    return {.step_s = recomputes ? 1.0 : 2.0, .memory_bytes = 10, .retries = recomputes ? 3 : 0};
+  }
+  Bound bound(const Point&) override { return {}; }
+};
+
+TEST(Remedies, SayThatTheyRetryAndComeAfterThoseThatDoNot) {
+  WithRetries evaluator;
+  const auto found = remedies(on(8), 50, 8, evaluator);
+  ASSERT_GT(found.size(), 1U);
+  EXPECT_EQ(found.front().found.retries, 0);
+  EXPECT_EQ(found.back().found.retries, 3);
+  const Remedy retrying{found.back().point, {.step_s = 1, .memory_bytes = 10, .retries = 3}};
+  EXPECT_THAT(text_of(on(8), retrying),
+              testing::HasSubstr("10 B, 1.0 s a step; only with 3 allocation retries a step)"));
+  EXPECT_THAT(text_of(on(8), found.front()), testing::EndsWith("(10 B, 2.0 s a step)"));
+}
+
 TEST(RunCost, CountsStepsDaysAndGpuHours) {
   // 15e12 tokens in steps of 4e6, 10 s each, on 1024 GPUs; failures as in Kokolis et al.: 2.34 to 6.50 of 1,000
   // node-days
