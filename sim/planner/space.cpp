@@ -126,6 +126,9 @@ std::vector<std::string> unfit_values(const Axes& axes, std::int64_t global_batc
     if (std::ranges::none_of(axes.gpus, [&](int gpus) { return global_batch % (gpus * rows) == 0; }))
       unfit.push_back(fmt::format("micro-batches of {}: a step of {} sequences is no multiple of that on {} GPUs", rows,
                                   global_batch, fmt::join(axes.gpus, ", ")));
+  for (const int degree : axes.shard_degrees)
+    if (std::ranges::none_of(axes.gpus, [&](int gpus) { return gpus % degree == 0; }))
+      unfit.push_back(fmt::format("shards over {} GPUs: no divisor of {}", degree, fmt::join(axes.gpus, ", ")));
   return unfit;
 }
 

@@ -94,6 +94,11 @@ TEST(Space, LeavesOutGpusThatTheBatchCannotBeDealtTo) {
   EXPECT_THAT(all.left_out.front(), testing::HasSubstr("nearest: 40 or 50"));
 }
 
+TEST(Space, LeavesOutDegreesThatDivideNoNumberOfGpus) {
+  const Config config = parsed({"--search.gpus=4,6", "--search.shard_degree=2,3,5", "--train.global_batch_size=48"});
+  EXPECT_THAT(space(config).left_out, testing::ElementsAre("shards over 5 GPUs: no divisor of 4, 6"));
+}
+
 TEST(Space, UsualDegreesAreWholeNodesOrPartsOfOne) {
   const Config config = parsed({"--parallel.world_size=48", "--train.global_batch_size=48"});
   EXPECT_THAT(read_axes(config, settings(config), 8).shard_degrees, testing::ElementsAre(2, 4, 8, 16, 24));
