@@ -19,6 +19,7 @@
 #include "plan/print.hpp"
 #include "plan/settings.hpp"
 #include "sim/allocator/replay_command.hpp"
+#include "sim/catalogue_command.hpp"
 #include "sim/measured_cluster.hpp"
 #include "sim/network/collective_command.hpp"
 #include "sim/network/import_command.hpp"
@@ -51,8 +52,9 @@ Config keys() {
   config.add("machine.file", "",
              "machine file of foreshard-calibrate, of processor cores or of GPUs (--device=cuda); without one, a "
              "generic machine is assumed");
-  config.add("machine.cluster", "",
-             "predict on a cluster of GPUs: its name in the catalogue, or a JSON file of that form");
+  config.add(
+      "machine.cluster", "",
+      "predict on a cluster of GPUs: its name (`foreshard-plan catalogue` lists them), or a JSON file of that form");
   config.add("runtime.profile", "",
              "whose runtime: foreshard-cpu, the default without a cluster, foreshard-cuda, the default with one, or "
              "PyTorch's DDP or FSDP, or DeepSpeed's ZeRO, around Hugging Face's eager modules",
@@ -212,11 +214,10 @@ struct Command {
   const char* name;
   int (*run)(int argc, const char* const* argv);
 };
-constexpr Command commands[] = {{"validate", sim::validation::validate_command},
-                                {"search", sim::planner::search_command},
-                                {"collective", sim::network::collective_command},
-                                {"import-nccl", sim::network::import_nccl},
-                                {"replay-memory", sim::allocator::replay_memory}};
+constexpr Command commands[] = {
+    {"validate", sim::validation::validate_command}, {"search", sim::planner::search_command},
+    {"catalogue", sim::catalogue_command},           {"collective", sim::network::collective_command},
+    {"import-nccl", sim::network::import_nccl},      {"replay-memory", sim::allocator::replay_memory}};
 
 void predict_plan(const Config& config, int argc, char** argv) {
   const plan::Settings settings = read_settings(config);

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
 #include "base/error.hpp"
+#include "sim/catalogue_command.hpp"
 #include "sim/cluster.hpp"
 
 namespace foreshard::sim {
@@ -98,6 +100,24 @@ TEST(Catalogue, BadFilesAreNamedWithKeyAndValue) {
   EXPECT_THAT(
       refusal(write_temporary(R"({"schema": 1, "name": "x", "floor_s": {"value": -1, "source": "s"}})"), read_fabric),
       HasSubstr("'floor_s' is -1, expected a number of at least 0"));
+}
+
+TEST(Catalogue, IsListedWholeWithWhatItsFilesSay) {
+  const char* arguments[] = {"catalogue", "--json"};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(catalogue_command(2, arguments), 0);
+  const auto listed = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  for (const char* folder : {"clusters", "gpus"}) {
+    std::vector<std::string> names;
+    for (const auto& entry : listed[folder]) names.push_back(entry["name"]);
+    EXPECT_EQ(names, catalogue_names(folder));
+  }
+  const auto& clusters = listed["clusters"];
+  const auto alps =
+      std::ranges::find(clusters, "alps", [](const auto& c) { return c["name"].template get<std::string>(); });
+  ASSERT_NE(alps, clusters.end());
+  EXPECT_EQ((*alps)["gpus"], 10752);  // 2,688 nodes of four GH200
+  EXPECT_EQ((*alps)["nic_bytes_per_s"], 25e9);
 }
 
 }  // namespace
