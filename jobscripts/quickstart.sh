@@ -52,7 +52,7 @@ section 'Set up'
 bash jobscripts/install-dependencies.sh
 section 'Build'
 cmake --preset default >/dev/null
-cmake --build --preset default -j"$(nproc)" --target foreshard-{data,calibrate,plan,train,compare,trace}
+cmake --build --preset default --target foreshard-{data,calibrate,plan,train,compare,trace}
 
 section 'Data'
 mkdir -p "$out"

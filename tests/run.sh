@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-jobs=$(nproc)
+jobs=$(env -u OMP_NUM_THREADS nproc)  # which takes its number for that of cores
 # Open MPI refuses root and more ranks than cores unless told otherwise.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 sanitizers=$PWD/tests/sanitizers
@@ -43,7 +43,7 @@ check_format() {
 }
 
 # build PRESET [BUILD OPTIONS]
-build() { cmake --preset "$1" && cmake --build --preset "$1" -j"$jobs" "${@:2}"; }
+build() { cmake --preset "$1" && cmake --build --preset "$1" "${@:2}"; }
 
 # run_tests PRESET [CTEST OPTIONS]
 run_tests() { ctest --preset "$1" --no-tests=error -j"$jobs" "${@:2}" </dev/null; }

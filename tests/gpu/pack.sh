@@ -21,7 +21,7 @@ c_library='/(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|
 
 build() {
   cmake --preset default -B "$build" -DFORESHARD_PROCESSOR="$processor" >/dev/null
-  cmake --build "$build" -j"$(nproc)" --target "${programs[@]}"
+  cmake --build "$build" --target "${programs[@]}"
   if [[ ! -e $build/bin/libforeshard_cuda.so ]]; then
     echo "pack.sh: the CUDA engine was not built: this machine has no nvcc or no NCCL" >&2
     return 1
