@@ -114,6 +114,20 @@ TEST_F(DeviceMemory, IsNotReachedByPaddingInStructures) {
   EXPECT_EQ(high.values()[0], seen.high);
 }
 
+struct Nothing {};
+
+__global__ void store_beside_nothing(std::uint32_t first, Nothing, std::uint32_t* to, Nothing, std::uint32_t second) {
+  to[0] = first, to[1] = second;
+}
+
+/// These share their place with other arguments.
+TEST_F(DeviceMemory, IsNotReachedThroughEmptyStructures) {
+  const Array<std::uint32_t> x(4);
+  ASSERT_EQ(run(store_beside_nothing, 1, 1, 0x01020304U, Nothing{}, x.data() + 1, Nothing{}, 0x05060708U), cudaSuccess);
+  EXPECT_EQ(x.values()[1], 0x01020304U);
+  EXPECT_EQ(x.values()[2], 0x05060708U);
+}
+
 TEST_F(DeviceMemoryDeath, FaultsBehindAnAllocation) {
   const Array<int> x(64);
   EXPECT_DEATH(

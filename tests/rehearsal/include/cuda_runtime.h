@@ -31,8 +31,18 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
   return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 
-/// Arguments are copied now, as the kernel's parameters. What fills gaps in structures is cleared: with the members
-/// beside it, it could look like an address.
+namespace rehearsal {
+
+/// What fills gaps in structures is cleared: with the members beside it, it could look like an address. An empty one
+/// has its place in a tuple among the bytes of others.
+template <class T>
+void clear_padding(T& value) {
+  if constexpr (!std::is_empty_v<T>) __builtin_clear_padding(&value);
+}
+
+}  // namespace rehearsal
+
+/// Arguments are copied now, as the kernel's parameters.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -40,7 +50,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   auto values = std::make_shared<std::tuple<Parameters...>>(static_cast<Parameters>(arguments)...);
   const auto described = std::apply(
       [](auto&... value) {
-        (__builtin_clear_padding(&value), ...);
+        (rehearsal::clear_padding(value), ...);
         return std::array<rehearsal::Argument, sizeof...(value)>{
             {{&value, sizeof value, std::is_pointer_v<std::remove_reference_t<decltype(value)>>}...}};
       },
