@@ -66,6 +66,7 @@ OpKind stand_in(OpKind kind) {
     case OpKind::first_token:
     case OpKind::first_token_backward:
     case OpKind::relative_bias:
+    case OpKind::dequantise:
       return OpKind::cast;
     case OpKind::image_tokens:
     case OpKind::image_tokens_backward:

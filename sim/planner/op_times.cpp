@@ -5,7 +5,7 @@
 namespace foreshard::sim::planner {
 namespace {
 
-constexpr DType types[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
+constexpr DType types[] = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32};
 
 plan::Plan plan_on(const plan::Mesh& mesh) {
   plan::Plan plan;

@@ -14,8 +14,7 @@ double d(std::int64_t n) { return static_cast<double>(n); }
 
 UnitSizes sizes_of(const plan::FlatParameter& flat, const plan::Mesh& mesh, const plan::Offload& offload) {
   UnitSizes sizes;
-  const bool is_gathered = offload.parameters || flat.shard_degree > 1 || flat.gathered != DType::f32;
-  if (is_gathered && flat.used) sizes.gathered = d(flat.padded_elements * size_bytes(flat.gathered));
+  sizes.gathered = d(flat.whole_bytes(DType::f32, offload.parameters));
   if (mesh.world_size() > 1 && flat.has_gradient())
     sizes.gradient = d(flat.trainable.padded_elements * size_bytes(flat.reduced));
   if (mesh.outer > 1 && flat.shard_degree > 1) sizes.retained = sizes.gathered / mesh.inner;
@@ -156,7 +155,7 @@ Sharded shard_on(std::vector<plan::FlatParameter> units, const plan::Mesh& mesh,
   for (const plan::FlatParameter& flat : sharded.flat) {
     sharded.units.push_back(sizes_of(flat, mesh, options.offload));
     sharded.gathers_units |= sharded.units.size() > 1 && sharded.units.back().gathered > 0;
-    sharded.parameter_bytes += flat.shard_elements * size_bytes(DType::f32);
+    sharded.parameter_bytes += flat.part_bytes(flat.shard_degree, DType::f32);
     sharded.gradient_bytes += flat.shard_of(flat.trainable.padded_elements) * size_bytes(DType::f32);
   }
   return sharded;
@@ -164,6 +163,7 @@ Sharded shard_on(std::vector<plan::FlatParameter> units, const plan::Mesh& mesh,
 
 void add_times(Sharded& sharded, const GraphFacts& facts, OpTimes& times, OpKind update) {
   const plan::Mesh& mesh = sharded.mesh;
+  const GroupKind again = mesh.outer > 1 ? GroupKind::inner : GroupKind::shard;
   for (std::size_t u = 0; u < sharded.flat.size(); ++u) {
     const plan::FlatParameter& flat = sharded.flat[u];
     const UnitFacts& unit = facts.units[u];
@@ -172,8 +172,12 @@ void add_times(Sharded& sharded, const GraphFacts& facts, OpTimes& times, OpKind
     for (const plan::FlatRange& range : flat.ranges()) {
       if (!shards || !flat.used) continue;
       gather += times.collective(OpKind::all_gather, GroupKind::shard, range.padded_elements, flat.gathered);
-      regather += times.collective(OpKind::all_gather, mesh.outer > 1 ? GroupKind::inner : GroupKind::shard,
-                                   range.padded_elements, flat.gathered);
+      regather += times.collective(OpKind::all_gather, again, range.padded_elements, flat.gathered);
+    }
+    if (shards && flat.used) {
+      const std::int64_t words = flat.packed.padded_elements;
+      gather += times.collective(OpKind::all_gather, GroupKind::shard, words, DType::i32);
+      regather += times.collective(OpKind::all_gather, again, words, DType::i32);
     }
     if (u == 0 && first_read) sharded.root_gather_s = gather;
     if (u > 0) {

@@ -28,6 +28,7 @@ constexpr std::array absent{
     Absent{"units.override", "PyTorch is modelled with one strategy for all units"},
     Absent{"units.skip", "steps without some blocks are not modelled for PyTorch"},
     Absent{"units.frozen", "frozen parameters are not modelled for PyTorch"},
+    Absent{"model.lora_base", "a base in four bits is not modelled for PyTorch"},
     Absent{"units.ignored", "ignored parameters are not modelled for PyTorch"},
     Absent{"precision.output", "PyTorch's blocks hand on what they compute in"},
     Absent{"activation_checkpoint.every", "every block or none is recomputed"},

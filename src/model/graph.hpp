@@ -6,6 +6,7 @@
 #include "base/dtype.hpp"
 #include "base/ids.hpp"
 #include "model/operator.hpp"
+#include "model/packing.hpp"
 
 namespace foreshard::model {
 
@@ -37,11 +38,14 @@ struct Parameter {
   std::vector<std::int64_t> shape;  ///< weights are [out features, in features]
   UnitId unit;
   Initial initial;
-  TensorId value;               ///< the tensor that forward reads
-  DType gradient = DType::f32;  ///< the type its gradient has until it is reduced
-  bool trainable = true;        ///< else it has no gradient and no optimizer state
-  bool idle = false;            ///< trainable, but without a gradient in the steps that this graph is of
+  TensorId value;                   ///< the tensor that forward reads
+  DType gradient = DType::f32;      ///< the type its gradient has until it is reduced
+  bool trainable = true;            ///< else it has no gradient and no optimizer state
+  bool idle = false;                ///< trainable, but without a gradient in the steps that this graph is of
+  Packing packing = Packing::none;  ///< of a frozen matrix
   std::int64_t elements() const;
+  bool is_packed() const { return packing != Packing::none; }
+  std::int64_t packed_words() const { return model::packed_words(packing, elements()); }
   bool has_gradient() const { return trainable && !idle; }
 };
 

@@ -12,9 +12,13 @@ namespace {
 
 constexpr double stddev = 0.02;  // initializer_range of Hugging Face's configurations
 
-Graph with_lora_alone_trained(Graph graph) {
-  for (Parameter& parameter : graph.parameters)
+/// Weights of blocks' projections are their only frozen matrices.
+Graph with_lora_alone_trained(Graph graph, Packing base) {
+  for (Parameter& parameter : graph.parameters) {
     parameter.trainable = parameter.name.find(".lora_") != std::string::npos;
+    const bool projects = !parameter.trainable && parameter.unit != root_unit && parameter.shape.size() == 2;
+    if (projects) parameter.packing = base;
+  }
   return graph;
 }
 
@@ -34,7 +38,7 @@ class LlamaBuilder : GraphBuilder {
     return_to_root();
     x = norm("norm", x);
     loss(x, head_weight(), c_.width, c_.vocab_size);
-    return c_.lora.rank > 0 ? with_lora_alone_trained(take()) : take();
+    return c_.lora.rank > 0 ? with_lora_alone_trained(take(), c_.lora.base) : take();
   }
 
  private:

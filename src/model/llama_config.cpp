@@ -110,6 +110,11 @@ std::vector<std::string> problems(const LlamaConfig& c, const BatchShape& shape)
   if (c.heads > 0 && c.width > 0) check_heads(c, found);
   if (c.lora.rank < 0 || c.lora.rank > c.width)
     found.push_back(fmt::format("model.lora_rank is {}, expected 0 to model.width = {}", c.lora.rank, c.width));
+  if (c.lora.base != Packing::none && c.lora.rank == 0)
+    found.push_back(
+        fmt::format("model.lora_base is {}, but model.lora_rank is 0, so that no base is frozen: set a rank, or leave "
+                    "model.lora_base out",
+                    packing_names[static_cast<std::size_t>(c.lora.base)]));
   if (c.window < 0) found.push_back(fmt::format("model.window is {}, expected tokens, or 0 for all", c.window));
   const double attention = static_cast<double>(c.heads) * static_cast<double>(c.head_width);
   check_elements(extents, 2 * static_cast<double>(c.ffn_width) + 2 * attention, shape, found);

@@ -28,7 +28,9 @@ constexpr std::string_view names[] = {
     // of T5, ViT and profiles
     "full_attention", "relative_bias", "relu", "geglu", "load_images", "image_tokens", "first_token", "opaque",
     "full_attention_backward", "relative_bias_backward", "relu_backward", "geglu_backward", "image_tokens_backward",
-    "opaque_backward", "first_token_backward", "scale"};
+    "opaque_backward", "first_token_backward", "scale",
+    // of packed weights
+    "dequantise"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -102,6 +104,7 @@ constexpr Count element_by_element[] = {{OpKind::rotary, per_element<3>},
                                         {OpKind::relu_backward, per_element<1>},
                                         {OpKind::add, per_element<1>},
                                         {OpKind::scale, per_element<1>},
+                                        {OpKind::dequantise, per_element<1>},
                                         {OpKind::dropout, per_element<1>}};
 
 constexpr Count tokens_and_losses[] = {

@@ -90,6 +90,8 @@ enum class OpKind : std::uint8_t {
   opaque_backward,          ///< as opaque; dy, parameters?, what is kept? -> dx?, d parameters?
   first_token_backward,     ///< as first_token; dy -> dx, nothing for other tokens
   scale,                    ///< rows, cols; x -> x/√cols, also in backward
+  // Made by the pass of the same name, before each use of a packed weight.
+  dequantise,  ///< rows out features, cols in features; packed words -> weight
   count_
 };
 

@@ -22,7 +22,7 @@ ScheduleOptions with_overrides(const ScheduleOptions& options, const model::Grap
 model::Graph build_training_graph(const model::Graph& forward, const Mesh& mesh, const ScheduleOptions& options) {
   const model::Graph wrapped = wrap(forward, options.wrap);
   const model::Graph used = set_types(leave_out(wrapped, options.left_out), mesh, options);
-  return lower(recompute(differentiate(used), options.recompute));
+  return dequantise(lower(recompute(differentiate(used), options.recompute)));
 }
 
 Plan build_plan_of(const model::Graph& training, const Mesh& mesh, const ScheduleOptions& options) {
@@ -42,7 +42,7 @@ Plan build_evaluation_plan(const model::Graph& forward, const Mesh& mesh, const 
   expect_supported(mesh, options);
   const model::Graph wrapped = wrap(forward, options.wrap);
   const ScheduleOptions resolved = with_overrides(options, wrapped);
-  const model::Graph graph = lower(set_types(wrapped, mesh, resolved));
+  const model::Graph graph = dequantise(lower(set_types(wrapped, mesh, resolved)));
   Plan plan = schedule_evaluation(graph, shard(graph, mesh.shard_degree()), mesh, resolved);
   place(plan);
   return plan;

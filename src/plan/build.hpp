@@ -77,6 +77,7 @@ model::Graph set_types(const model::Graph& forward, const Mesh& mesh, const Sche
 model::Graph differentiate(const model::Graph& forward);
 model::Graph recompute(const model::Graph& differentiated, const Recompute& what);
 model::Graph lower(const model::Graph& graph);
+model::Graph dequantise(const model::Graph& graph);  // packed weights become words, before each use the weight again
 std::vector<FlatParameter> shard(const model::Graph& graph, int shard_degree);
 Plan schedule(const model::Graph& graph, std::vector<FlatParameter> units, const Mesh& mesh,
               const ScheduleOptions& options);

@@ -71,7 +71,7 @@ void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOp
   plan.workspace = persistent(options.workspace_bytes, MemoryClass::workspace);  // first, so that it is aligned best
   for (std::uint32_t u = 0; u < unit_count(); ++u) {
     FlatParameter& flat = plan.units[u];
-    const std::int64_t bytes = flat.shard_elements * size_bytes(plan.dtype);
+    const std::int64_t bytes = flat.part_bytes(flat.shard_degree, plan.dtype);
     const std::int64_t trainable_bytes = flat.shard_of(flat.trainable.padded_elements) * size_bytes(plan.dtype);
     flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u}, offload.parameters);
     flat.gradient_shard = persistent(trainable_bytes, MemoryClass::gradients, {u}, offload.gradients);

@@ -15,10 +15,7 @@ namespace {
 /// Of what is gathered or fetched.
 std::vector<std::int64_t> whole_bytes(const Plan& plan, const Offload& offload) {
   std::vector<std::int64_t> bytes;
-  for (const FlatParameter& unit : plan.units) {
-    const bool gathered = offload.parameters || unit.shard_degree > 1 || unit.gathered != plan.dtype;
-    bytes.push_back(gathered && unit.used ? unit.padded_elements * size_bytes(unit.gathered) : 0);
-  }
+  for (const FlatParameter& unit : plan.units) bytes.push_back(unit.whole_bytes(plan.dtype, offload.parameters));
   return bytes;
 }
 
@@ -76,6 +73,16 @@ BufferId Gathers::parameters_of(const Visit& visit, UnitId unit) {
   return of_unit_[unit.value];
 }
 
+Gathers::Place Gathers::packed_of(const Visit& visit, UnitId unit) {
+  const FlatParameter& f = flat(unit);
+  if (moves_packed(unit)) return {parameters_of(visit, unit), f.packed_at_bytes(1, f.gathered)};
+  return {f.parameter_shard, f.packed_at_bytes(f.shard_degree, build_.plan.dtype)};
+}
+
+Operand Gathers::packed(UnitId unit, BufferId buffer, int parts, DType type, std::int64_t words, bool written) const {
+  return {buffer, flat(unit).packed_at_bytes(parts, type), words * model::packed_word_bytes, DType::i32, written};
+}
+
 void Gathers::add_waits(const Visit& visit, std::vector<Wait>& waits) {
   for (const OpId standing : std::exchange(standing_, {}))
     if (standing.valid()) waits.push_back(after(standing));
@@ -92,8 +99,7 @@ void Gathers::retain(const Visit& visit) {
   if (!is_resharded(visit) || visit.phase != Phase::forward || visit.closes_unit) return;
   const int inner = build_.plan.mesh.inner;
   BufferId& retained = retained_[visit.unit.value];
-  if (!retained.valid())
-    retained = build_.buffer(f.padded_elements / inner * size_bytes(f.gathered), MemoryClass::gathered, visit.unit);
+  if (!retained.valid()) retained = build_.buffer(f.part_bytes(inner, f.gathered), MemoryClass::gathered, visit.unit);
   const Wait end = after(around(visit.number).end);
   for (const FlatRange& range : f.ranges()) {
     const std::int64_t whole = range.padded_elements, part = whole / inner;
@@ -102,6 +108,18 @@ void Gathers::retain(const Visit& visit) {
                   std::array{Builder::words(buffer_of(visit), whole, f.gathered, false, range.first)},
                   std::array{Builder::words(retained, part, f.gathered, true, range.first / inner)}, {&end, 1});
   }
+  if (moves_packed(visit.unit)) retain_packed(visit, retained);
+}
+
+void Gathers::retain_packed(const Visit& visit, BufferId retained) {
+  const FlatParameter& f = flat(visit.unit);
+  const int inner = build_.plan.mesh.inner;
+  const std::int64_t words = f.packed.padded_elements;
+  const Wait end = after(around(visit.number).end);
+  around(visit.number).retain = retain_[visit.unit.value] =
+      build_.op({.kind = OpKind::retain, .lane = Lane::copy, .unit = visit.unit, .sizes = {.rows = words / inner}},
+                std::array{packed(visit.unit, buffer_of(visit), 1, f.gathered, words, false)},
+                std::array{packed(visit.unit, retained, inner, f.gathered, words / inner, true)}, {&end, 1});
 }
 
 void Gathers::fetch_after(int number) {
@@ -134,7 +152,7 @@ void Gathers::fetch(const Visit& visit, std::span<const Wait> waits) {
   const FlatParameter& f = flat(visit.unit);
   BufferId& staging = staging_[slot(visit)];
   if (!staging.valid())
-    staging = build_.buffer(f.shard_elements * size_bytes(build_.plan.dtype), MemoryClass::parameters, visit.unit);
+    staging = build_.buffer(f.part_bytes(f.shard_degree, build_.plan.dtype), MemoryClass::parameters, visit.unit);
   fetch_[slot(visit)] = build_.copy_shard({.kind = OpKind::fetch, .phase = visit.phase, .unit = visit.unit},
                                           f.parameter_shard, staging, waits);
 }
@@ -177,12 +195,28 @@ Gathers::Source Gathers::source_of(const Visit& visit) {
 /// there.
 OpId Gathers::gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits) {
   const FlatParameter& f = flat(unit);
-  if (!whole.valid()) whole = build_.buffer(f.padded_elements * size_bytes(f.gathered), MemoryClass::gathered, unit);
+  if (!whole.valid()) whole = build_.buffer(unit_bytes_[unit.value], MemoryClass::gathered, unit);
   if (is_whole(unit))
     return build_.copy_shard({.kind = OpKind::fetch, .phase = phase, .unit = unit}, source.parts, whole, waits);
   OpId last;
   for (const FlatRange& range : f.ranges()) last = gather(unit, phase, range, source, whole, waits);
-  return last;
+  return moves_packed(unit) ? gather_packed(unit, phase, source, whole, waits) : last;
+}
+
+/// Words are gathered as they are; those of a shard that is all of them are copied from their staging buffer.
+OpId Gathers::gather_packed(UnitId unit, Phase phase, const Source& source, BufferId whole,
+                            std::span<const Wait> waits) {
+  const FlatParameter& f = flat(unit);
+  const int parts = f.shard_degree == 1 ? 1 : build_.plan.mesh.members(source.group);
+  const std::int64_t words = f.packed.padded_elements;
+  return build_.op({.kind = parts == 1 ? OpKind::cast_shard : OpKind::all_gather,
+                    .lane = Lane::gather,
+                    .phase = phase,
+                    .unit = unit,
+                    .sizes = {.rows = words},
+                    .group = parts == 1 ? GroupKind::none : source.group},
+                   std::array{packed(unit, source.parts, parts, source.dtype, words / parts, false)},
+                   std::array{packed(unit, whole, 1, f.gathered, words, true)}, waits);
 }
 
 /// Shards of another type are cast straight into their place, and gathered where they lie.

@@ -30,6 +30,13 @@ class Gathers {
   /// visits.
   BufferId parameters_of(const Visit& visit, UnitId unit);
 
+  /// Where the packed words of `unit` begin that a visit reads: in what was gathered, or in the shard that is all.
+  struct Place {
+    BufferId buffer;
+    std::int64_t offset_bytes = 0;
+  };
+  Place packed_of(const Visit& visit, UnitId unit);
+
   /// Adds what the first compute op of a visit waits for.
   void add_waits(const Visit& visit, std::vector<Wait>& waits);
 
@@ -56,6 +63,11 @@ class Gathers {
   };
   const FlatParameter& flat(UnitId unit) const { return build_.plan.units[unit.value]; }
   bool is_gathered(UnitId unit) const { return unit_bytes_[unit.value] > 0; }
+  bool moves_packed(UnitId unit) const {
+    return flat(unit).packed.elements > 0 && flat(unit).moves_packed(options_.offload.parameters);
+  }
+  /// Packed words in a buffer of one of `parts` parts of the unit, elements in `type`.
+  Operand packed(UnitId unit, BufferId buffer, int parts, DType type, std::int64_t words, bool written) const;
   /// Its shard is all there is to gather.
   bool is_whole(UnitId unit) const { return flat(unit).shard_degree == 1 && flat(unit).gathered == build_.plan.dtype; }
   /// The inner group retains its parts after forward.
@@ -85,6 +97,8 @@ class Gathers {
   OpId gather(UnitId unit, Phase phase, const Source& source, BufferId& whole, std::span<const Wait> waits);
   OpId gather(UnitId unit, Phase phase, const FlatRange& range, const Source& source, BufferId whole,
               std::span<const Wait> waits);
+  OpId gather_packed(UnitId unit, Phase phase, const Source& source, BufferId whole, std::span<const Wait> waits);
+  void retain_packed(const Visit& visit, BufferId retained);
 
   Builder& build_;
   const std::vector<Visit>& visits_;

@@ -30,6 +30,12 @@ std::string_view name_of(Segment::Name name) {
 int Plan::norm_words() const { return std::isinf(norm_power) ? mesh.shard_degree() : exact_sum_words; }
 bool FlatParameter::has_gradient() const { return std::ranges::any_of(pieces, &FlatPiece::updated); }
 
+std::int64_t FlatParameter::whole_bytes(DType shards, bool offloaded) const {
+  if (!used) return 0;
+  if (moves_packed(offloaded)) return part_bytes(1, gathered);
+  return gathered != shards ? packed_at_bytes(1, gathered) : 0;
+}
+
 std::vector<FlatRange> FlatParameter::ranges() const {
   std::vector<FlatRange> found;
   for (const FlatRange& range : {trainable, frozen})

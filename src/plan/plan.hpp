@@ -28,7 +28,8 @@ struct FlatRange {
 };
 
 /// A unit's parameters side by side: first those that are trained, to which gradient and moments are confined, then the
-/// frozen ones. Each of the two is gathered by a collective of its own; only the first is reduced.
+/// frozen ones. Each of the two is gathered by a collective of its own; only the first is reduced. Packed parameters
+/// are apart: words behind the elements of whatever buffer holds a part of the unit, gathered by a third collective.
 struct FlatParameter {
   std::vector<FlatPiece> pieces;     ///< in order of offset
   std::int64_t elements = 0;         ///< without padding
@@ -37,15 +38,28 @@ struct FlatParameter {
   int shard_degree = 1;  ///< the mesh's, or 1 for a unit that every rank holds whole
   bool used = true;      ///< some operator reads it
   FlatRange trainable, frozen;
-  DType gathered = DType::f32;  ///< type of the whole parameters and of what is computed with them
-  DType reduced = DType::f32;   ///< type of the whole gradient; shards have the plan's type
+  FlatRange packed;                      ///< in words of 32 bits
+  std::vector<FlatPiece> packed_pieces;  ///< in words from the first packed one
+  DType gathered = DType::f32;           ///< type of the whole parameters and of what is computed with them
+  DType reduced = DType::f32;            ///< type of the whole gradient; shards have the plan's type
   BufferId parameter_shard;
   BufferId gradient_shard, first_moment, second_moment;  ///< of the trainable range; moments: as many as the optimizer
                                                          ///< keeps
 
   /// What a rank holds of a range, which is where its part begins in the shard too: the range's `first` likewise.
   std::int64_t shard_of(std::int64_t elements_of_whole) const { return elements_of_whole / shard_degree; }
-  /// The ranges that are not empty.
+  /// Of a buffer that holds one of `parts` equal parts of the unit, elements in `type`: where its packed words begin,
+  /// and its size.
+  std::int64_t packed_at_bytes(int parts, DType type) const { return padded_elements / parts * size_bytes(type); }
+  std::int64_t part_bytes(int parts, DType type) const {
+    return packed_at_bytes(parts, type) + packed.padded_elements / parts * model::packed_word_bytes;
+  }
+  /// Whether packed words are gathered or fetched before use; if not, they are read in the shard, even where what else
+  /// the unit has is cast.
+  bool moves_packed(bool offloaded) const { return offloaded || shard_degree > 1; }
+  /// Size of what a unit is gathered, cast or fetched into; 0: it is used where it lies. `shards` is their type.
+  std::int64_t whole_bytes(DType shards, bool offloaded) const;
+  /// The ranges that are not empty, packed words apart.
   std::vector<FlatRange> ranges() const;
   /// Some of it has a gradient in this plan.
   bool has_gradient() const;

@@ -121,9 +121,21 @@ class Scheduler {
   }
 
   Operand operand(TensorId id, const Visit& visit, bool written) {
-    if (!id.valid() || !graph_[id].parameter.valid()) return tensors_.operand(id, {}, {}, written);
-    const UnitId unit = graph_.parameters[graph_[id].parameter.value].unit;
-    return tensors_.operand(id, gathers_.parameters_of(visit, unit), reductions_.gradients_of(unit), written);
+    if (!is_of_unit(id)) return tensors_.operand(id, {}, {}, written);
+    const model::Parameter& parameter = graph_.parameters[graph_[id].parameter.value];
+    if (parameter.is_packed()) return packed_operand(id, gathers_.packed_of(visit, parameter.unit));
+    return tensors_.operand(id, gathers_.parameters_of(visit, parameter.unit), reductions_.gradients_of(parameter.unit),
+                            written);
+  }
+
+  bool is_of_unit(TensorId id) const {
+    return id.valid() && (graph_[id].role == Role::parameter || graph_[id].role == Role::parameter_grad);
+  }
+
+  Operand packed_operand(TensorId id, const Gathers::Place& first) const {
+    Operand words = tensors_.operand(id, first.buffer, {}, false);
+    words.offset_bytes += first.offset_bytes;
+    return words;
   }
 
   void issue_compute(const Builder::OpSpec& spec) {

@@ -14,6 +14,20 @@ namespace {
 
 constexpr const char* default_preset = "gpt2";
 
+model::Packing lora_base(const Config& config) {
+  const auto& names = model::packing_names;
+  const auto found = std::ranges::find(names, config.get<std::string>("model.lora_base"));
+  return static_cast<model::Packing>(found - names.begin());
+}
+
+/// What only Llama's family has.
+void check_lora(const Config& config, Problems& problems) {
+  const bool adapts = config.get<std::int64_t>("model.lora_rank") > 0;
+  if (!adapts && lora_base(config) == model::Packing::none) return;
+  problems.push_back(fmt::format("model.{} is set, but only models of Llama's family have LoRA here: leave it out",
+                                 adapts ? "lora_rank" : "lora_base"));
+}
+
 /// Lets keys replace what a model begins with, and remembers what was replaced.
 class Overrides {
  public:
@@ -87,6 +101,7 @@ class Overrides {
     lora.targets = 0;
     const auto list = config_.get<std::string>("model.lora_targets");
     for (const std::string_view name : split(list, ',')) lora.targets |= bits_of(trimmed(name));
+    lora.base = lora_base(config_);
   }
 
   std::uint8_t bits_of(std::string_view name) {
@@ -176,6 +191,11 @@ void add_model_keys(Config& config) {
   config.add(
       "model.lora_targets", "q_proj,v_proj",
       fmt::format("projections that have them: some of {}, or all-linear", fmt::join(model::projection_names, ", ")));
+  config.add(
+      "model.lora_base", "none",
+      "keep frozen weights of blocks' projections in four bits, with scales of 32 bits (nf4) or of 8 (nf4-dq), as "
+      "QLoRA does; predicted only",
+      {.choices = {model::packing_names.begin(), model::packing_names.end()}});
 }
 
 std::pair<model::Config, model::Source> read_model(const Config& config, Problems& problems) {
@@ -189,8 +209,7 @@ std::pair<model::Config, model::Source> read_model(const Config& config, Problem
   }
   const bool from_file = !config.get<std::string>("model.config").empty();
   Overrides overrides(config, source, problems);
-  if (config.get<std::int64_t>("model.lora_rank") > 0 && !std::holds_alternative<model::LlamaConfig>(model))
-    problems.push_back("model.lora_rank is set, but only models of Llama's family have LoRA here: leave it out");
+  if (!std::holds_alternative<model::LlamaConfig>(model)) check_lora(config, problems);
   std::visit([&](auto& family) { overrides.apply(family); }, model);
   if (!from_file) source.notes.clear();
   if (from_file && config.get<std::int64_t>("train.seq_len") == 0)

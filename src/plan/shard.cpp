@@ -22,7 +22,7 @@ FlatRange append(FlatParameter& flat, const model::Graph& graph, const model::Un
   FlatRange range{.first = flat.padded_elements};
   for (const model::ParameterId id : unit.parameters) {
     const model::Parameter& parameter = graph.parameters[id.value];
-    if (parameter.trainable != trainable) continue;
+    if (parameter.trainable != trainable || parameter.is_packed()) continue;
     flat.gathered = graph[parameter.value].dtype;
     flat.reduced = parameter.gradient;
     flat.pieces.push_back({id, range.first + range.elements, parameter.elements(), trainable, parameter.idle});
@@ -34,6 +34,19 @@ FlatRange append(FlatParameter& flat, const model::Graph& graph, const model::Un
   flat.elements += range.elements;
   flat.padded_elements += range.padded_elements;
   return range;
+}
+
+/// The words of packed parameters.
+void append_packed(FlatParameter& flat, const model::Graph& graph, const model::Unit& unit) {
+  FlatRange& range = flat.packed;
+  for (const model::ParameterId id : unit.parameters) {
+    const model::Parameter& parameter = graph.parameters[id.value];
+    if (!parameter.is_packed()) continue;
+    flat.packed_pieces.push_back({id, range.elements, parameter.packed_words(), false});
+    range.elements += parameter.packed_words();
+  }
+  range.padded_elements = flat.shard_degree * round_up((range.elements + flat.shard_degree - 1) / flat.shard_degree,
+                                                       shard_alignment_bytes / model::packed_word_bytes);
 }
 
 /// By parameter, whether an operator reads it.
@@ -50,6 +63,7 @@ FlatParameter flatten(const model::Graph& graph, const model::Unit& unit, int sh
       .shard_degree = unit.replicated ? 1 : shard_degree, .gathered = graph.dtype, .reduced = graph.dtype};
   flat.trainable = append(flat, graph, unit, true);
   flat.frozen = append(flat, graph, unit, false);
+  append_packed(flat, graph, unit);
   flat.shard_elements = flat.shard_of(flat.padded_elements);
   return flat;
 }

@@ -5,10 +5,20 @@ namespace foreshard::plan {
 using model::Role;
 using model::TensorId;
 
+namespace {
+
+/// A dequantised weight is there for the kernel that reads it.
+MemoryClass class_of(const model::Tensor& tensor) {
+  return tensor.parameter.valid() ? MemoryClass::workspace : MemoryClass::activations;
+}
+
+}  // namespace
+
 TensorMap::TensorMap(const model::Graph& graph, Builder& build)
     : graph_(graph), build_(build), buffers_(graph.tensors.size()), pieces_(graph.parameters.size()) {
   for (const FlatParameter& unit : build.plan.units)
-    for (const FlatPiece& piece : unit.pieces) pieces_[piece.parameter.value] = &piece;
+    for (const auto* pieces : {&unit.pieces, &unit.packed_pieces})
+      for (const FlatPiece& piece : *pieces) pieces_[piece.parameter.value] = &piece;
   buffers_[graph.tokens.value] = build.tokens;
   buffers_[graph.targets.value] = build.targets;
   buffers_[graph.loss.value] = build.local_loss;
@@ -28,8 +38,7 @@ BufferId TensorMap::buffer_of(TensorId id) {
   const model::Tensor& tensor = graph_[id];
   BufferId& buffer = buffers_[id.value];
   if (!buffer.valid() && tensor.shares.valid()) buffer = buffer_of(tensor.shares);
-  if (!buffer.valid())
-    buffer = build_.buffer(tensor.elements * size_bytes(tensor.dtype), MemoryClass::activations, {}, id);
+  if (!buffer.valid()) buffer = build_.buffer(tensor.elements * size_bytes(tensor.dtype), class_of(tensor), {}, id);
   return buffer;
 }
 

@@ -11,8 +11,8 @@ class TensorMap {
  public:
   TensorMap(const model::Graph& graph, Builder& build);
 
-  /// `parameters` and `gradients` are the flat buffers of the unit that the tensor's parameter belongs to, if it has
-  /// one.
+  /// `parameters` and `gradients` are the flat buffers of the unit that the tensor's parameter belongs to, if it is one
+  /// or its gradient. A packed one is where it would be if packed words were all that its buffer holds.
   Operand operand(model::TensorId id, BufferId parameters, BufferId gradients, bool written) const;
 
  private:

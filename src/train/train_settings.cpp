@@ -185,7 +185,21 @@ TrainSettings read_train_settings(const Config& config) {
   return s;
 }
 
+namespace {
+
+void expect_unpacked(const model::Config& config) {
+  const auto* llama = std::get_if<model::LlamaConfig>(&config);
+  if (!llama || llama->lora.base == model::Packing::none) return;
+  throw InputError(ExitCode::usage,
+                   fmt::format("model.lora_base = {}: the engine has no kernels for weights in four bits\n"
+                               "  expected: none; foreshard-plan predicts this one",
+                               model::packing_names[static_cast<std::size_t>(llama->lora.base)]));
+}
+
+}  // namespace
+
 void expect_kernels_exist(const plan::Settings& plan) {
+  expect_unpacked(plan.model);
   const std::string_view family = model::family_of(plan.model);
   if (family != "profile") return;
   throw InputError(ExitCode::usage,

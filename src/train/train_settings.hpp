@@ -47,7 +47,8 @@ TrainSettings read_train_settings(const Config& config);
 /// Throws InputError(usage) if a pattern of optimizer.groups matches no parameter of the model.
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan);
 
-/// Throws InputError(usage) for a model that can be planned but has operators without kernels: profiles.
+/// Throws InputError(usage) for a model that can be planned but has operators without kernels: profiles,
+/// and a base in four bits.
 void expect_kernels_exist(const plan::Settings& plan);
 
 }  // namespace foreshard::train

@@ -67,6 +67,15 @@ class Random {
     return config;
   }
 
+  /// With a base in four bits.
+  model::Config packed() {
+    LlamaConfig config = std::get<LlamaConfig>(llama());
+    config.lora = {.rank = pick(1, 4),
+                   .targets = static_cast<std::uint8_t>(pick(1, 127)),
+                   .base = of({model::Packing::nf4, model::Packing::nf4_dq})};
+    return config;
+  }
+
   model::Config mpt() {
     const int heads = pick(1, 3);
     const bool positions = pick(0, 1) == 1;
@@ -168,10 +177,8 @@ std::string command(const Point& point) {
 
 class RandomPoints : public testing::TestWithParam<unsigned> {};
 
-TEST_P(RandomPoints, ABoundIsNoMoreThanThePlanHas) {
+void expect_bounds_of_points(const plan::Settings& base, Random& random) {
   const Cluster cluster = read_cluster("aws-p5");
-  Random random(GetParam());
-  const plan::Settings base = settings(random.model(), random.pick(3, 64));
   Bounds bounds(base, cluster);
   TrainingGraphs graphs(base);
   OwnRuntime runtime(base, cluster, graphs);
@@ -183,6 +190,22 @@ TEST_P(RandomPoints, ABoundIsNoMoreThanThePlanHas) {
     EXPECT_LE(bound.seconds, plan.step_s * (1 + 1e-9)) << model::family_of(base.model) << " " << command(point);
   }
 }
+
+TEST_P(RandomPoints, ABoundIsNoMoreThanThePlanHas) {
+  Random random(GetParam());
+  const plan::Settings base = settings(random.model(), random.pick(3, 64));
+  expect_bounds_of_points(base, random);
+}
+
+class RandomPackedPoints : public testing::TestWithParam<unsigned> {};
+
+TEST_P(RandomPackedPoints, ABoundIsNoMoreThanThePlanHas) {
+  Random random(3000 + GetParam());
+  const plan::Settings base = settings(random.packed(), random.pick(3, 64));
+  expect_bounds_of_points(base, random);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPackedPoints, testing::Range(0U, 60U));
 
 TEST_P(RandomPoints, AnEvaluationIsThePredictionOfTheWholePlan) {
   const Cluster cluster = read_cluster("dgx-a100");
