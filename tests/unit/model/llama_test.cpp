@@ -113,6 +113,22 @@ TEST(Llama, LoraTrainsItsMatricesAlone) {
   EXPECT_EQ(trained_parameters_of(llama2), 4'194'304) << "what peft prints for rank 8, its default targets";
 }
 
+// As bitsandbytes in transformers: every linear layer but the head, and nothing that is no linear layer.
+TEST(Llama, APackedBaseIsTheProjectionsOfBlocks) {
+  LlamaConfig lora = small;
+  lora.qkv_bias = true;
+  lora.lora = {.rank = 3, .targets = 0b101, .base = Packing::nf4};
+  std::vector<std::string> packed;
+  for (const Parameter& parameter : build_llama(lora, {1, 4}).parameters)
+    if (parameter.is_packed()) packed.push_back(parameter.name);
+  std::vector<std::string> expected;
+  for (std::int64_t layer = 0; layer < lora.layers; ++layer)
+    for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                             "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+      expected.push_back("layers." + std::to_string(layer) + "." + name + ".weight");
+  EXPECT_THAT(packed, testing::ElementsAreArray(expected));
+}
+
 TEST(Llama, LoraBeginsAsTheModelItself) {
   LlamaConfig lora = small;
   lora.lora.rank = 3;

@@ -102,6 +102,17 @@ TEST(SettingsModel, LoraKeys) {
   EXPECT_EQ(lora_of({"--model.lora_rank=4", "--model.lora_targets=all-linear"}).targets, 0x7F);
 }
 
+TEST(SettingsModel, TheBaseOfLoraMayBePacked) {
+  const auto base_of = [](const std::string& value) {
+    const Settings settings =
+        settings_of_file("byte-llama-tiny.json", {"--model.lora_rank=4", "--model.lora_base=" + value});
+    return std::get<model::LlamaConfig>(settings.model).lora.base;
+  };
+  EXPECT_EQ(base_of("none"), model::Packing::none);
+  EXPECT_EQ(base_of("nf4"), model::Packing::nf4);
+  EXPECT_EQ(base_of("nf4-dq"), model::Packing::nf4_dq);
+}
+
 // The base is frozen: it has no gradient and no optimizer state.
 TEST(SettingsModel, AStepOfLoraUpdatesItsMatricesAlone) {
   const Settings settings = settings_of_file("byte-llama-tiny.json", {"--model.lora_rank=4"});
@@ -131,6 +142,9 @@ TEST(SettingsModel, WhatDoesNotFitIsNamedWithTheFile) {
   EXPECT_THAT(problems_of({"--model.config=" + folder + "gpt2.json", "--model.preset=gpt2-xl"}),
               AllOf(HasSubstr("both set"), HasSubstr("gpt2-xl")));
   EXPECT_THAT(problems_of({"--model.lora_rank=4"}), HasSubstr("only models of Llama's family have LoRA"));
+  EXPECT_THAT(problems_of({"--model.lora_base=nf4"}), HasSubstr("model.lora_base is set, but only models of Llama's"));
+  EXPECT_THAT(problems_of({"--model.preset=llama3-8b", "--model.lora_base=nf4"}),
+              HasSubstr("model.lora_base is nf4, but model.lora_rank is 0"));
   EXPECT_THAT(problems_of({"--model.preset=llama3-8b", "--model.lora_rank=4", "--model.lora_targets=q_prj"}),
               AllOf(HasSubstr("'q_prj'"), HasSubstr("Did you mean `q_proj`?")));
   EXPECT_THAT(problems_of({"--model.preset=vit-b16", "--train.seq_len=64"}), HasSubstr("train.seq_len is set"));
