@@ -49,6 +49,22 @@ TEST(TrainSettings, ARangeThatDoesNotFitSixtyFourBitsIsNotAnotherRange) {
     EXPECT_THAT(problem_of({"--trace.steps", range}), HasSubstr("expected FIRST:LAST")) << range;
 }
 
+TEST(TrainSettings, ABaseInFourBitsIsNotTrained) {
+  const auto refusal_of = [](model::Packing base) -> std::string {
+    const model::LlamaConfig config{.lora = {.rank = 4, .base = base}};
+    const plan::Settings settings{.model = config, .batch = {1, 8}, .mesh = {}, .schedule = {}, .partial = {}};
+    try {
+      expect_kernels_exist(settings);
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal_of(model::Packing::none), "");
+  EXPECT_THAT(refusal_of(model::Packing::nf4_dq), HasSubstr("model.lora_base = nf4-dq: the engine has no kernels"));
+}
+
 TEST(TrainSettings, AnExportNeedsItsFolder) {
   EXPECT_EQ(problem_of({"--checkpoint.export=model.safetensors"}), "");
   EXPECT_THAT(problem_of({"--checkpoint.export=no/such/model.safetensors"}), HasSubstr("there is no folder"));
