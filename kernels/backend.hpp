@@ -63,6 +63,21 @@ struct Attention {
   }
   auto operator<=>(const Attention&) const = default;
 };
+/// Attention in which each head sees what all of them see (Zhou et al. 2021, arXiv 2103.11886, "re-attention"): with
+/// p_h the softmax over keys of q_h·k_h/√width, head g has the weights n_g = LayerNorm over heads of m_g = Σ_h
+/// p_h·mixing[h, g], with gain and bias by head, and y_g = Σ n_g·v_g. q, k, v and y are [batch·seq, heads·width]; every
+/// query sees all keys of its sequence.
+struct Reattention {
+  std::int64_t batch = 0, seq = 0, heads = 0, width = 0;
+  float epsilon = 1e-5F;
+
+  double scale() const;
+  /// Shared memory that a block needs on a CUDA device: three numbers for each head and key of a query and one for each
+  /// key, the query and its dy, the parameters and their gradients.
+  constexpr std::int64_t shared_bytes() const {
+    return 4 * ((3 * heads + 1) * seq + 2 * heads * width + 2 * heads * (heads + 2));
+  }
+};
 /// How attention multiplies bf16 operands, as MatmulRoutes say it of products. Native rounds probabilities and the
 /// gradients of scores to bf16 before they are multiplied; all sums and statistics are f32 by either route.
 struct AttentionRoutes {
@@ -204,6 +219,14 @@ class Backend {
   void attention_backward(const Attention& o, Const dy, Const qkv, Const y, Const log_sum_exp, Mut dqkv) {
     attention_backward(o, dy, qkv, {}, {}, y, log_sum_exp, dqkv, {}, {});
   }
+
+  /// mixing is [heads, heads], gain and bias [heads], log_sum_exp [batch, heads, seq], of the scores.
+  virtual void reattention(const Reattention&, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
+                           Mut log_sum_exp) = 0;
+  /// What is absent of the six is not computed; `accumulate` is about the last three.
+  virtual void reattention_backward(const Reattention&, bool accumulate, Const dy, Const q, Const k, Const v,
+                                    Const mixing, Const gain, Const bias, Const log_sum_exp, Mut dq, Mut dk, Mut dv,
+                                    Mut dmixing, Mut dgain, Mut dbias) = 0;
 
   /// Without a position table x is the token's row.
   virtual void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x) = 0;

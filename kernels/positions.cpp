@@ -7,6 +7,8 @@ namespace foreshard::kernels {
 
 double Attention::scale() const { return scaled ? 1 / std::sqrt(static_cast<double>(width)) : 1; }
 
+double Reattention::scale() const { return 1 / std::sqrt(static_cast<double>(width)); }
+
 double Attention::slope(std::int64_t head) const { return alibi == 0 ? 0 : std::exp2(slope_exponent(head)); }
 
 double Rotary::frequency(std::int64_t j) const {

@@ -37,6 +37,12 @@ void add(std::int64_t count, Const a, Const b, Mut sum);
 void cast(std::int64_t count, bool accumulate, Const from, Mut to);
 void dropout(const Dropout&, Const x, Mut y);
 
+void reattention(const Reattention&, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
+                 Mut log_sum_exp);
+void reattention_backward(const Reattention&, bool accumulate, Const dy, Const q, Const k, Const v, Const mixing,
+                          Const gain, Const bias, Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dmixing, Mut dgain,
+                          Mut dbias);
+
 void embedding(const Embedding&, Const tokens, Const token_table, Const position_table, Mut x);
 void embedding_backward(const Embedding&, bool accumulate, Const dx, Const tokens, Mut d_token_table,
                         Mut d_position_table);

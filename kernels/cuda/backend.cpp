@@ -77,6 +77,16 @@ class Cuda final : public Kernels {
                           Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
     cuda::attention_backward(queue_, o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
   }
+  void reattention(const Reattention& o, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
+                   Mut log_sum_exp) override {
+    cuda::reattention(queue_, o, q, k, v, mixing, gain, bias, y, log_sum_exp);
+  }
+  void reattention_backward(const Reattention& o, bool accumulate, Const dy, Const q, Const k, Const v, Const mixing,
+                            Const gain, Const bias, Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dmixing, Mut dgain,
+                            Mut dbias) override {
+    cuda::reattention_backward(queue_, o, accumulate, dy, q, k, v, mixing, gain, bias, log_sum_exp, dq, dk, dv, dmixing,
+                               dgain, dbias);
+  }
   void relative_bias(const RelativeBias& o, Const table, Mut bias) override {
     cuda::relative_bias(queue_, o, table, bias);
   }

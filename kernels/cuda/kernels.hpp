@@ -35,6 +35,11 @@ void dropout(const Queue&, const Step*, const Dropout&, Const x, Mut y);
 void attention(const Queue&, const Attention&, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp);
 void attention_backward(const Queue&, const Attention&, Const dy, Const q, Const k, Const v, Const bias, Const y,
                         Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias);
+void reattention(const Queue&, const Reattention&, Const q, Const k, Const v, Const mixing, Const gain, Const bias,
+                 Mut y, Mut log_sum_exp);
+void reattention_backward(const Queue&, const Reattention&, bool accumulate, Const dy, Const q, Const k, Const v,
+                          Const mixing, Const gain, Const bias, Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dmixing,
+                          Mut dgain, Mut dbias);
 void relative_bias(const Queue&, const RelativeBias&, Const table, Mut bias);
 void relative_bias_backward(const Queue&, const RelativeBias&, bool accumulate, Const dbias, Mut dtable);
 void image_tokens(const Queue&, const ImageTokens&, Const patches, Const class_token, Const positions, Mut x);

@@ -60,6 +60,16 @@ class Reference final : public Backend {
                           Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
     reference::attention_backward(o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
   }
+  void reattention(const Reattention& o, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
+                   Mut log_sum_exp) override {
+    reference::reattention(o, q, k, v, mixing, gain, bias, y, log_sum_exp);
+  }
+  void reattention_backward(const Reattention& o, bool accumulate, Const dy, Const q, Const k, Const v, Const mixing,
+                            Const gain, Const bias, Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dmixing, Mut dgain,
+                            Mut dbias) override {
+    reference::reattention_backward(o, accumulate, dy, q, k, v, mixing, gain, bias, log_sum_exp, dq, dk, dv, dmixing,
+                                    dgain, dbias);
+  }
   void embedding(const Embedding& o, Const tokens, Const token_table, Const position_table, Mut x) override {
     reference::embedding(o, tokens, token_table, position_table, x);
   }

@@ -127,6 +127,25 @@ class OnDevice final : public Backend {
                                    d.out(dv, n.k), d.out(dbias, n.bias));
     });
   }
+  void reattention(const Reattention& o, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
+                   Mut log_sum_exp) override {
+    const std::int64_t n = o.batch * o.seq * o.heads * o.width;
+    run([&](Operands& d) {
+      kernels_->reattention(o, d.in(q, n), d.in(k, n), d.in(v, n), d.in(mixing, o.heads * o.heads), d.in(gain, o.heads),
+                            d.in(bias, o.heads), d.out(y, n), d.out(log_sum_exp, o.batch * o.heads * o.seq));
+    });
+  }
+  void reattention_backward(const Reattention& o, bool accumulate, Const dy, Const q, Const k, Const v, Const mixing,
+                            Const gain, Const bias, Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dmixing, Mut dgain,
+                            Mut dbias) override {
+    const std::int64_t n = o.batch * o.seq * o.heads * o.width, square = o.heads * o.heads;
+    run([&](Operands& d) {
+      kernels_->reattention_backward(
+          o, accumulate, d.in(dy, n), d.in(q, n), d.in(k, n), d.in(v, n), d.in(mixing, square), d.in(gain, o.heads),
+          d.in(bias, o.heads), d.in(log_sum_exp, o.batch * o.heads * o.seq), d.out(dq, n), d.out(dk, n), d.out(dv, n),
+          d.out(dmixing, square), d.out(dgain, o.heads), d.out(dbias, o.heads));
+    });
+  }
   void relative_bias(const RelativeBias& o, Const table, Mut bias) override {
     run([&](Operands& d) {
       kernels_->relative_bias(o, d.in(table, o.buckets * o.heads), d.out(bias, o.heads * o.distances()));

@@ -147,6 +147,19 @@ TEST(Team, ElementKernels) {
   });
 }
 
+TEST(Team, Reattention) {
+  expect_same_bits([](Backend& cpu) {
+    const Reattention o{.batch = 5, .seq = 19, .heads = 3, .width = 7};
+    const std::int64_t count = o.batch * o.seq * o.heads * o.width;
+    const Floats q = Floats::random(count, 1), k = Floats::random(count, 2), v = Floats::random(count, 3);
+    const Floats mixing = Floats::random(9, 4), gain = Floats::random(3, 5), bias = Floats::random(3, 6);
+    Floats y(count), lse(o.batch * o.heads * o.seq), dq(count), dk(count), dv(count), dmixing(9), dgain(3), dbias(3);
+    cpu.reattention(o, q, k, v, mixing, gain, bias, y, lse);
+    cpu.reattention_backward(o, false, v, q, k, v, mixing, gain, bias, lse, dq, dk, dv, dmixing, dgain, dbias);
+    return joined({&y, &lse, &dq, &dk, &dv, &dmixing, &dgain, &dbias});
+  });
+}
+
 TEST(Team, Attention) {
   for (const Attention& o : {Attention{2, 100, 3, 32}, Attention{1, 130, 5, 64}}) {
     const std::int64_t n = o.batch * o.seq * o.heads * o.width;
