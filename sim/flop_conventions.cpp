@@ -31,7 +31,8 @@ void add(FlopBasis& basis, const plan::Plan& plan, std::span<const plan::Op> ops
   if (is_forward(op, plan::OpKind::linear)) basis.product_weights += real(s.cols * s.inner);
   if (is_forward(op, plan::OpKind::attention))
     basis.attention_widths += real(s.heads * s.inner * model::attended_length(s.seq, s.rows));
-  if (is_forward(op, plan::OpKind::full_attention)) basis.attention_widths += real(s.heads * s.inner * s.rows);
+  if (is_forward(op, plan::OpKind::full_attention) || is_forward(op, plan::OpKind::reattention))
+    basis.attention_widths += real(s.heads * s.inner * s.rows);
   if (is_forward(op, plan::OpKind::embedding) && !is_tied(plan, ops, plan.inputs(op)[1]))
     basis.input_tables += real(s.inner * s.cols);
 }

@@ -107,9 +107,13 @@ double parameter_flops(const plan::Plan& plan) {
   return 4.0 * static_cast<double>(plan.parameters) + 2.0 * static_cast<double>(plan::trained_parameters(plan));
 }
 
+bool is_attention(OpKind kind) {
+  return kind == OpKind::attention || kind == OpKind::full_attention || kind == OpKind::reattention;
+}
+
 /// Keys that a token of an attention may attend to, the causal mask apart.
 std::int64_t attended_length(const plan::Op& op) {
-  return op.kind == OpKind::full_attention ? op.sizes.rows : model::attended_length(op.sizes.seq, op.sizes.rows);
+  return op.kind == OpKind::attention ? model::attended_length(op.sizes.seq, op.sizes.rows) : op.sizes.rows;
 }
 
 /// What the profile of a model says of a micro-batch; 0 where the model is known by its operators.
@@ -127,7 +131,7 @@ double model_flops(const plan::Plan& plan) {
   if (const double profiled = profiled_flops(plan); profiled > 0) return profiled * plan.micro_batches;
   double per_token = parameter_flops(plan);
   for (const plan::Op& op : plan.ops_of(plan.segments.front()))
-    if ((op.kind == OpKind::full_attention || op.kind == OpKind::attention) && op.phase == plan::Phase::forward)
+    if (is_attention(op.kind) && op.phase == plan::Phase::forward)
       per_token += 12.0 * static_cast<double>(op.sizes.heads * op.sizes.inner * attended_length(op));
   return per_token * static_cast<double>(plan.micro_batch_tokens) * plan.micro_batches;
 }

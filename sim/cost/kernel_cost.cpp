@@ -48,8 +48,10 @@ OpKind stand_in(OpKind kind) {
     case OpKind::opaque_backward:
       return OpKind::linear;
     case OpKind::full_attention:
+    case OpKind::reattention:
       return OpKind::attention;
     case OpKind::full_attention_backward:
+    case OpKind::reattention_backward:
       return OpKind::attention_backward;
     case OpKind::gelu_exact:
     case OpKind::relu:

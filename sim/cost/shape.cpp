@@ -30,6 +30,14 @@ Shape attention(const Sizes& s, bool full) {
   return product(real(s.batch) * real(s.heads), real(s.seq), width, pairs * width);
 }
 
+/// Full attention that is as much longer as it computes more, since all of it is in cache like attention's.
+Shape reattention(OpKind kind, const Sizes& s) {
+  const OpKind like = kind == OpKind::reattention ? OpKind::full_attention : OpKind::full_attention_backward;
+  Shape shape = attention(s, true);
+  shape.work *= model::flops(kind, s) / model::flops(like, s);
+  return shape;
+}
+
 /// As a product of square matrices with as many FLOPs.
 Shape opaque(double flops) {
   const double side = std::cbrt(flops / 2);
@@ -55,6 +63,9 @@ Shape shape_of(OpKind kind, const Sizes& s, bool accumulate) {
     case OpKind::full_attention:
     case OpKind::full_attention_backward:
       return attention(s, true);
+    case OpKind::reattention:
+    case OpKind::reattention_backward:
+      return reattention(kind, s);
     case OpKind::embedding_backward:
       return elements(real(s.rows) * real(s.cols) + (accumulate ? 0 : real(s.inner + s.seq) * real(s.cols)));
     default:

@@ -17,7 +17,7 @@ double seconds(std::int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
 Kernel kernel_of(OpKind kind) {
   if (kind == OpKind::attention || kind == OpKind::attention_backward || kind == OpKind::full_attention ||
-      kind == OpKind::full_attention_backward)
+      kind == OpKind::full_attention_backward || kind == OpKind::reattention || kind == OpKind::reattention_backward)
     return Kernel::attention;
   const bool product =
       kind == OpKind::linear || kind == OpKind::linear_input_grad || kind == OpKind::linear_weight_grad;
@@ -39,6 +39,7 @@ bool is_forward(OpKind kind) {
     case OpKind::swiglu:
     case OpKind::gelu_exact:
     case OpKind::full_attention:
+    case OpKind::reattention:
     case OpKind::relative_bias:
     case OpKind::relu:
     case OpKind::geglu:

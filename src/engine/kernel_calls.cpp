@@ -93,6 +93,18 @@ void attention_backward(const Call& c) {
                                c.out[0], c.out[1], c.out[2], c.out[3]);
 }
 
+kernels::Reattention reattention_of(const Call& c) {
+  const plan::Sizes& s = c.op.sizes;
+  return {.batch = s.batch, .seq = s.seq, .heads = s.heads, .width = s.inner, .epsilon = c.op.scalar};
+}
+void reattention(const Call& c) {
+  c.kernels.reattention(reattention_of(c), c.in[0], c.in[1], c.in[2], c.in[3], c.in[4], c.in[5], c.out[0], c.out[1]);
+}
+void reattention_backward(const Call& c) {
+  c.kernels.reattention_backward(reattention_of(c), c.op.accumulate, c.in[0], c.in[1], c.in[2], c.in[3], c.in[4],
+                                 c.in[5], c.in[6], c.in[7], c.out[0], c.out[1], c.out[2], c.out[3], c.out[4], c.out[5]);
+}
+
 kernels::Rotary rotary_of(const Call& c) {
   const plan::Sizes& s = c.op.sizes;
   return {.rows = s.rows,
@@ -121,6 +133,8 @@ constexpr Entry attentions[] = {{OpKind::attention, attention},
                                 {OpKind::attention_backward, attention_backward},
                                 {OpKind::full_attention, attention},
                                 {OpKind::full_attention_backward, attention_backward},
+                                {OpKind::reattention, reattention},
+                                {OpKind::reattention_backward, reattention_backward},
                                 {OpKind::rotary, rotary},
                                 {OpKind::rotary_backward, rotary},
                                 {OpKind::relative_bias, relative_bias},

@@ -21,10 +21,10 @@ Config any(HfConfigFile& file) {
   return read(file);
 }
 
-constexpr std::array families{Family{"gpt2", any<read_gpt2>},       Family{"llama", any<read_llama>},
-                              Family{"mistral", any<read_mistral>}, Family{"qwen2", any<read_qwen2>},
-                              Family{"mpt", any<read_mpt>},         Family{"t5", any<read_t5>},
-                              Family{"vit", any<read_vit>},         Family{"profile", any<read_profile>}};
+constexpr std::array families{
+    Family{"gpt2", any<read_gpt2>},   Family{"llama", any<read_llama>},     Family{"mistral", any<read_mistral>},
+    Family{"qwen2", any<read_qwen2>}, Family{"mpt", any<read_mpt>},         Family{"t5", any<read_t5>},
+    Family{"vit", any<read_vit>},     Family{"deepvit", any<read_deepvit>}, Family{"profile", any<read_profile>}};
 
 const Family* family_of(HfConfigFile& file) {
   static constexpr std::array<std::string_view, 1> key{"model_type"};

@@ -19,6 +19,8 @@ LlamaConfig read_qwen2(HfConfigFile& file);
 MptConfig read_mpt(HfConfigFile& file);
 T5Config read_t5(HfConfigFile& file);
 VitConfig read_vit(HfConfigFile& file);
+/// transformers has no such model: ViT's keys, with model_type "deepvit".
+VitConfig read_deepvit(HfConfigFile& file);
 /// A profile of our own form: {"model_type": "profile", "name": …, "part_of_peak": 0 … 1, "units": [{"name", "count",
 /// "parameters", "forward_flops", "backward_flops", "activation_bytes", "output_values", "operators", "waits"}, …],
 /// "root": {…}, "tables_bytes": …}, as `ProfiledUnit` and `ProfileConfig` say; `count` equal units may be one entry.

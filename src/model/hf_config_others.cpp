@@ -130,4 +130,10 @@ VitConfig read_vit(HfConfigFile& file) {
   return c;
 }
 
+VitConfig read_deepvit(HfConfigFile& file) {
+  VitConfig c = read_vit(file);
+  c.reattention = true;
+  return c;
+}
+
 }  // namespace foreshard::model

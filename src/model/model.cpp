@@ -33,7 +33,7 @@ std::string_view family_name(const GptConfig&) { return "gpt"; }
 std::string_view family_name(const LlamaConfig&) { return "llama"; }
 std::string_view family_name(const MptConfig&) { return "mpt"; }
 std::string_view family_name(const T5Config&) { return "t5"; }
-std::string_view family_name(const VitConfig&) { return "vit"; }
+std::string_view family_name(const VitConfig& c) { return c.reattention ? "deepvit" : "vit"; }
 std::string_view family_name(const ProfileConfig&) { return "profile"; }
 
 /// Decoders whose heads are as wide as the residual stream together.
@@ -102,9 +102,10 @@ Facts facts_of(const T5Config& c) {
                                     {"gated", c.feed_forward != T5Config::FeedForward::relu}});
 }
 Facts facts_of(const VitConfig& c) {
-  return {{"layers", c.layers},       {"width", c.width},      {"heads", c.heads},
-          {"ffn_width", c.ffn_width}, {"patches", c.patches},  {"patch_values", c.patch_values},
-          {"classes", c.classes},     {"qkv_bias", c.qkv_bias}};
+  const Facts facts{{"layers", c.layers},       {"width", c.width},      {"heads", c.heads},
+                    {"ffn_width", c.ffn_width}, {"patches", c.patches},  {"patch_values", c.patch_values},
+                    {"classes", c.classes},     {"qkv_bias", c.qkv_bias}};
+  return c.reattention ? with(facts, {{"reattention", true}}) : facts;
 }
 
 Facts facts_of(const ProfileConfig& c) {

@@ -25,7 +25,7 @@ std::vector<std::string_view> presets();
 /// The configuration of a preset. Throws InputError, with the nearest name, for one that does not exist.
 Config preset(std::string_view name);
 
-/// What users call the family: "gpt", "llama", "mpt", "t5", "vit" or "profile".
+/// What users call the family: "gpt", "llama", "mpt", "t5", "vit", "deepvit" or "profile".
 std::string_view family_of(const Config& config);
 
 /// Everything wrong with a configuration, one sentence each; empty when it can be built.

@@ -30,7 +30,9 @@ constexpr std::string_view names[] = {
     "full_attention_backward", "relative_bias_backward", "relu_backward", "geglu_backward", "image_tokens_backward",
     "opaque_backward", "first_token_backward", "scale",
     // of packed weights
-    "dequantise"};
+    "dequantise",
+    // of DeepViT
+    "reattention", "reattention_backward"};
 static_assert(std::size(names) == static_cast<std::size_t>(OpKind::count_));
 
 double elements(const Sizes& s) { return static_cast<double>(s.rows) * static_cast<double>(s.cols); }
@@ -46,6 +48,17 @@ double causal_attention(const Sizes& s) {
 double full_attention(const Sizes& s) {
   return 4.0 * static_cast<double>(s.batch * s.heads * s.inner) * static_cast<double>(s.seq) *
          static_cast<double>(s.rows);
+}
+
+/// Of each query with each key and in each head: a product with q and k and one with v; a row of the mixing; the norm.
+double reattention(const Sizes& s) {
+  const auto pairs = static_cast<double>(s.batch * s.seq) * static_cast<double>(s.rows * s.heads);
+  return pairs * static_cast<double>(4 * s.inner + 2 * s.heads + 8);
+}
+/// As attention's backward; the mixing again, and its two gradients; the norm again, and its backward.
+double reattention_backward(const Sizes& s) {
+  const auto pairs = static_cast<double>(s.batch * s.seq) * static_cast<double>(s.rows * s.heads);
+  return pairs * static_cast<double>(10 * s.inner + 6 * s.heads + 8 + 14);
 }
 
 using Flops = double (*)(const Sizes&);
@@ -83,7 +96,9 @@ constexpr Count products[] = {{OpKind::linear, matrix_product},
                               {OpKind::attention, causal_attention},
                               {OpKind::attention_backward, attention_backward<causal_attention>},
                               {OpKind::full_attention, full_attention},
-                              {OpKind::full_attention_backward, attention_backward<full_attention>}};
+                              {OpKind::full_attention_backward, attention_backward<full_attention>},
+                              {OpKind::reattention, reattention},
+                              {OpKind::reattention_backward, reattention_backward}};
 
 constexpr Count norms[] = {
     {OpKind::layer_norm, per_element<8>},           {OpKind::add_layer_norm, per_element<9>},

@@ -92,6 +92,11 @@ enum class OpKind : std::uint8_t {
   scale,                    ///< rows, cols; x -> x/√cols, also in backward
   // Made by the pass of the same name, before each use of a packed weight.
   dequantise,  ///< rows out features, cols in features; packed words -> weight
+  // Of DeepViT.
+  reattention,  ///< as full_attention of scaled scores, but that heads are mixed and normalised: q, k, v, mixing
+                ///< [heads, heads], gain, bias [heads] -> y, log-sum-exp (scalar = epsilon)
+  reattention_backward,  ///< as reattention; dy, q, k, v, mixing, gain, bias, log-sum-exp -> dq?, dk?, dv?, d mixing?,
+                         ///< d gain?, d bias?
   count_
 };
 

@@ -15,12 +15,25 @@ namespace {
 
 constexpr double stddev = 0.02;  // initializer_range of Hugging Face's configuration
 
-constexpr std::array<Preset<VitConfig>, 4> presets = {{
+constexpr float reattention_epsilon = 1e-5F;  // torch.nn.LayerNorm's
+
+constexpr std::array<Preset<VitConfig>, 7> presets = {{
     {"vit-cifar10",
      {.layers = 6, .width = 256, .heads = 4, .ffn_width = 1024, .patches = 64, .patch_values = 48, .classes = 10}},
     {"vit-b16", {}},
     {"vit-l16", {.layers = 24, .width = 1024, .heads = 16, .ffn_width = 4096}},
     {"vit-h14", {.layers = 32, .width = 1280, .heads = 16, .ffn_width = 5120, .patches = 256, .patch_values = 588}},
+    {"deepvit-cifar10",
+     {.layers = 6,
+      .width = 256,
+      .heads = 4,
+      .ffn_width = 1024,
+      .patches = 64,
+      .patch_values = 48,
+      .classes = 10,
+      .reattention = true}},
+    {"deepvit-16b", {.layers = 16, .width = 384, .ffn_width = 1152, .reattention = true}},
+    {"deepvit-32b", {.layers = 32, .width = 384, .ffn_width = 1152, .reattention = true}},
 }};
 
 class VitBuilder : GraphBuilder {
@@ -77,8 +90,16 @@ class VitBuilder : GraphBuilder {
                       .batch = shape().batch,
                       .seq = c_.tokens(),
                       .heads = c_.heads};
-    return linear(path + ".o_proj", attention(path, OpKind::full_attention, sizes, {q, k, v}, 1), c_.width, c_.width,
-                  true, stddev);
+    const TensorId y = c_.reattention ? reattention(path, sizes, {q, k, v})
+                                      : attention(path, OpKind::full_attention, sizes, {q, k, v}, 1);
+    return linear(path + ".o_proj", y, c_.width, c_.width, true, stddev);
+  }
+
+  TensorId reattention(const std::string& path, const Sizes& sizes, std::vector<TensorId> operands) {
+    operands.push_back(parameter(path + ".reattn_weights", {c_.heads, c_.heads}, {.stddev = 1}));
+    operands.push_back(parameter(path + ".reattn_norm.weight", {c_.heads}, {.constant = 1}));
+    operands.push_back(parameter(path + ".reattn_norm.bias", {c_.heads}, {}));
+    return attention(path, OpKind::reattention, sizes, std::move(operands), reattention_epsilon);
   }
 
   TensorId feed_forward(const std::string& path, TensorId x) {
@@ -112,6 +133,8 @@ std::vector<std::string> problems(const VitConfig& c, const BatchShape& shape) {
   check_positive("patches of an image", c.patches, found);
   check_positive("values of a patch", c.patch_values, found);
   check_head_division(c.width, c.heads, found);
+  if (c.reattention && c.heads == 1)
+    found.emplace_back("model.heads is 1, expected 2 or more: re-attention normalises over the heads");
   check_elements(extents, static_cast<double>(c.ffn_width) + static_cast<double>(c.patch_values),
                  {shape.batch, c.tokens()}, found);
   return found;

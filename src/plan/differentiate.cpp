@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "base/error.hpp"
 #include "plan/build.hpp"
@@ -56,6 +57,8 @@ class Differentiator {
         return attention(op, OpKind::attention_backward);
       case OpKind::full_attention:
         return attention(op, OpKind::full_attention_backward);
+      case OpKind::reattention:
+        return reattention(op);
       case OpKind::rotary:
         return contribute(op.inputs[0], emit(op, OpKind::rotary_backward, {of(op.outputs[0])}, like(op.inputs[0])), op);
       case OpKind::swiglu:
@@ -153,6 +156,19 @@ class Differentiator {
     read.insert(read.end(), op.inputs.begin(), op.inputs.end());
     read.insert(read.end(), op.outputs.begin(), op.outputs.end());
     all_inputs(op, kind, std::move(read));
+  }
+
+  void reattention(const Operator& op) {
+    std::vector<TensorId> read{of(op.outputs[0])}, grads;
+    read.insert(read.end(), op.inputs.begin(), op.inputs.end());
+    read.push_back(op.outputs[1]);
+    for (const TensorId input : std::span(op.inputs).first(3))
+      grads.push_back(needs(input) ? like(input) : TensorId::none());
+    Operator& made = append(op, OpKind::reattention_backward, std::move(read));
+    made.outputs = grads;
+    add_parameter_grads(made, {if_needed(op.inputs[3]), if_needed(op.inputs[4]), if_needed(op.inputs[5])});
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      if (grads[i].valid()) contribute(op.inputs[i], grads[i], op);
   }
 
   /// An operator that makes the gradients of all inputs at once.

@@ -21,10 +21,10 @@ std::vector<std::string_view> recomputable_names() {
   return names;
 }
 
-/// Attention is of both kinds.
+/// Attention is of every kind.
 void add_kind(OpKind kind, std::vector<OpKind>& kinds) {
   kinds.push_back(kind);
-  if (kind == OpKind::attention) kinds.push_back(OpKind::full_attention);
+  if (kind == OpKind::attention) kinds.insert(kinds.end(), {OpKind::full_attention, OpKind::reattention});
 }
 
 std::vector<OpKind> read_kinds(const std::string& list, std::vector<std::string>& problems) {

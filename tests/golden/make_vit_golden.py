@@ -33,8 +33,8 @@ def hugging_face_model(case: dict) -> torch.nn.Module:
 def initial_value(name: str, shape: tuple[int, ...], seed: int) -> torch.Tensor:
     if len(shape) == 1:
         return torch.full(shape, 1.0 if "norm" in name and name.endswith("weight") else 0.0, dtype=torch.float64)
-    key = parameter_key(seed, name)
-    return torch.tensor([0.02 * normal(key, i) for i in range(math.prod(shape))], dtype=torch.float64).reshape(shape)
+    key, deviation = parameter_key(seed, name), 1.0 if name.endswith("reattn_weights") else 0.02
+    return torch.tensor([deviation * normal(key, i) for i in range(math.prod(shape))], dtype=torch.float64).reshape(shape)
 
 
 def step_images(case: dict, step: int) -> tuple[torch.Tensor, torch.Tensor]:

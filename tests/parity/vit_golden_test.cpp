@@ -1,4 +1,5 @@
-// Loss curves of tiny models of Hugging Face's ViT, trained by PyTorch (tests/golden/make_vit_golden.py).
+// Loss curves of tiny models of Hugging Face's ViT, and of DeepViT, trained by PyTorch
+// (tests/golden/make_vit_golden.py, make_deepvit_golden.py).
 #include <gtest/gtest.h>
 
 #include "golden.hpp"
@@ -9,7 +10,11 @@ namespace {
 using nlohmann::json;
 
 const json& cases() {
-  static const json golden = golden_cases("vit_tiny.json");
+  static const json golden = [] {
+    json all = golden_cases("vit_tiny.json");
+    for (const json& deep : golden_cases("deepvit_tiny.json")) all.push_back(deep);
+    return all;
+  }();
   return golden;
 }
 
@@ -24,7 +29,8 @@ model::VitConfig model_of(const json& c) {
           .patch_values = c.at("channels").get<int>() * side * side,
           .classes = c.at("classes"),
           .qkv_bias = c.at("qkv_bias"),
-          .exact_gelu = c.at("activation") == "gelu"};
+          .exact_gelu = c.at("activation") == "gelu",
+          .reattention = c.value("reattention", false)};
 }
 
 /// As the script makes them.
@@ -60,11 +66,18 @@ TEST_P(VitGolden, CpuKernelsFollowUnchangedModules) {
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(ours[i], losses[i], 2e-4 * losses[i]) << "step " << i + 1;
 }
 
-constexpr Variant variants[] = {{0, 1}, {0, 3}, {1, 1}, {1, 2}, {1, 4}};
+constexpr Variant variants[] = {{0, 1}, {0, 3}, {1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 3}, {3, 1}, {3, 2}, {3, 4}};
 INSTANTIATE_TEST_SUITE_P(HuggingFace, VitGolden, testing::ValuesIn(variants),
                          [](const auto& test) { return name_of(cases(), test.param); });
 
-TEST(VitGoldenFile, HasAllCases) { EXPECT_EQ(cases().size(), 2U); }
+TEST(VitGoldenFile, HasAllCases) { EXPECT_EQ(cases().size(), 4U); }
+
+TEST(VitGoldenFile, ReattentionHasTheParametersOfTheModule) {
+  for (const json& deep : golden_cases("deepvit_tiny.json")) {
+    const model::Graph graph = model::build(model_of(deep.at("config")), {1, 1});
+    EXPECT_EQ(graph.parameter_count(), deep.at("parameters").get<std::int64_t>()) << deep.at("name");
+  }
+}
 
 }  // namespace
 }  // namespace foreshard::parity

@@ -90,6 +90,29 @@ TEST(Vit, TheHeadReadsOneTokenOfAnImage) {
   EXPECT_EQ(flops_of(graph, OpKind::full_attention), 4.0 * 3 * 8 * 10 * 10);
 }
 
+// Beside ViT's of the same sizes, a matrix and two vectors of the heads in each block.
+TEST(DeepVit, HasTheMixingOfHeadsBesides) {
+  for (const char* name : {"deepvit-cifar10", "deepvit-16b", "deepvit-32b"}) {
+    VitConfig c = vit_preset(name);
+    EXPECT_EQ(family_of(c), "deepvit");
+    const std::int64_t parameters = parameters_of(c);
+    c.reattention = false;
+    EXPECT_EQ(parameters - parameters_of(c), c.layers * (c.heads * c.heads + 2 * c.heads)) << name;
+  }
+}
+
+// Of 3·10·10 pairs in each of two heads: products of 4 wide with q and v, of 2 heads, and the norm.
+TEST(DeepVit, FlopsCountTheMixing) {
+  const VitConfig c{.layers = 2, .width = 8, .heads = 2, .patches = 9, .patch_values = 12, .reattention = true};
+  const Graph graph = build_vit(c, {3, 1});
+  EXPECT_EQ(count_of(graph, OpKind::full_attention), 0);
+  const double pairs = 2 * 3 * 10 * 10 * 2;
+  EXPECT_EQ(flops_of(graph, OpKind::reattention), pairs * (2 * 4 + 2 * 4 + 2 * 2 + 8));
+  const Operator& op = *std::ranges::find(graph.operators, OpKind::reattention, &Operator::kind);
+  EXPECT_EQ(2 * flops(OpKind::reattention_backward, op.sizes), pairs * (5 * 2 * 4 + 3 * 2 * 2 + 8 + 14));
+  EXPECT_EQ(graph[op.outputs[1]].elements, 3 * 2 * 10) << "a log Σ exp of each query and head";
+}
+
 TEST(Families, NameAllThatIsWrong) {
   using testing::Contains;
   using testing::HasSubstr;
@@ -97,6 +120,7 @@ TEST(Families, NameAllThatIsWrong) {
   EXPECT_THAT(problems(T5Config{.head_width = 0}, {1, 1}), Contains(HasSubstr("head_width is 0")));
   EXPECT_THAT(problems(VitConfig{.width = 10, .heads = 3}, {1, 1}), Contains(HasSubstr("does not divide")));
   EXPECT_THAT(problems(VitConfig{.patches = 0}, {1, 1}), Contains(HasSubstr("patches of an image is 0")));
+  EXPECT_THAT(problems(VitConfig{.heads = 1, .reattention = true}, {1, 1}), Contains(HasSubstr("expected 2 or more")));
   EXPECT_THAT(problems(T5Config{.layers = 1 << 20}, {1, 1}), Contains(HasSubstr("expected at most 4096")));
 }
 

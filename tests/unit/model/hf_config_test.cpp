@@ -240,6 +240,16 @@ TEST(HfConfig, ViTsPatchesAndClasses) {
   EXPECT_THAT(refusal_of({{"model_type", "vit"}, {"image_size", {1, 2, 3}}}), HasSubstr("image_size is [1,2,3]"));
 }
 
+TEST(HfConfig, DeepVitHasTheKeysOfVit) {
+  const Json json{{"model_type", "deepvit"}, {"hidden_size", 384}, {"num_attention_heads", 6}, {"patch_size", 14}};
+  const HfModel model = model_of(json);
+  EXPECT_EQ(family_of(model.config), "deepvit");
+  const auto& c = std::get<VitConfig>(model.config);
+  EXPECT_TRUE(c.reattention);
+  EXPECT_EQ(c.width, 384);
+  EXPECT_EQ(c.tokens(), 257);
+}
+
 TEST(HfConfig, FamiliesThatAreNotKnownAreRefusedWithThoseThatAre) {
   EXPECT_THAT(refusal_of(with(llama, "model_type", "lama")),
               AllOf(HasSubstr("model_type is \"lama\", expected one of gpt2, llama"), HasSubstr("`llama`")));
@@ -250,8 +260,9 @@ TEST(HfConfig, FamiliesThatAreNotKnownAreRefusedWithThoseThatAre) {
 
 TEST(HfConfig, ExpertsAreRefusedByKey) {
   for (const std::string_view key : hf::experts) {
-    EXPECT_THAT(refusal_of(with(llama, std::string(key), 8)),
-                AllOf(HasSubstr(std::string(key) + " is 8"), HasSubstr("mistral, qwen2, mpt, t5, vit, profile")));
+    EXPECT_THAT(
+        refusal_of(with(llama, std::string(key), 8)),
+        AllOf(HasSubstr(std::string(key) + " is 8"), HasSubstr("mistral, qwen2, mpt, t5, vit, deepvit, profile")));
     EXPECT_EQ(refusal_of(with(llama, std::string(key), nullptr)), "");
   }
 }

@@ -20,6 +20,14 @@ const model::T5Config t5{.layers = 3,
                          .feed_forward = model::T5Config::FeedForward::gated_gelu};
 const model::VitConfig vit{
     .layers = 3, .width = 16, .heads = 4, .ffn_width = 24, .patches = 9, .patch_values = 12, .classes = 5};
+const model::VitConfig deepvit{.layers = 3,
+                               .width = 16,
+                               .heads = 4,
+                               .ffn_width = 24,
+                               .patches = 9,
+                               .patch_values = 12,
+                               .classes = 5,
+                               .reattention = true};
 const model::ProfileConfig profile{.units = {{.name = "a",
                                               .parameters = 30,
                                               .forward_flops = 100,
@@ -80,10 +88,34 @@ TEST(FamiliesPlan, ALayerNormWithoutBiasHasNoGradientOfOne) {
   }
 }
 
+// The log Σ exp is all that backward reads beside operands: no weight of a query and a key is kept.
+TEST(FamiliesPlan, ReattentionKeepsNoMatrixOfWeights) {
+  const Plan plan = plan_of(deepvit);
+  const auto backward = find(plan, plan.segments.front(), {OpKind::reattention_backward});
+  ASSERT_EQ(backward.size(), 3U);
+  for (const OpId id : backward) {
+    const auto inputs = plan.inputs(plan.ops[id.value]);
+    ASSERT_EQ(inputs.size(), 8U);
+    for (const Operand& input : inputs) EXPECT_LE(input.size_bytes, 4 * 2 * 10 * 16);
+    EXPECT_EQ(inputs.back().size_bytes, 4 * 2 * 4 * 10);
+  }
+}
+
+TEST(FamiliesPlan, ReattentionMakesOnlyTheGradientsThatAreWanted) {
+  ScheduleOptions options;
+  options.wrap.frozen = {"embeddings.*", "layers.0.layernorm_before.*", "layers.0.attention.q_proj.*",
+                         "layers.0.attention.v_proj.*", "*.reattn_norm.*"};
+  const Plan plan = plan_of(deepvit, options);
+  const OpId first = find(plan, plan.segments.front(), {OpKind::reattention_backward}).back();
+  std::vector<bool> made;
+  for (const Operand& output : plan.outputs(plan.ops[first.value])) made.push_back(output.present());
+  EXPECT_THAT(made, testing::ElementsAre(false, true, false, true, false, false));
+}
+
 /// All parameters of a unit lie in its flat parameter, and each of them gets a gradient.
 TEST(FamiliesPlan, EveryParameterIsShardedAndGetsAGradient) {
   for (const model::Config& model :
-       {model::Config(mpt), model::Config(t5), model::Config(vit), model::Config(profile)}) {
+       {model::Config(mpt), model::Config(t5), model::Config(vit), model::Config(deepvit), model::Config(profile)}) {
     const Plan plan = plan_of(model);
     std::int64_t elements = 0;
     for (const FlatParameter& unit : plan.units)
@@ -94,7 +126,8 @@ TEST(FamiliesPlan, EveryParameterIsShardedAndGetsAGradient) {
 }
 
 TEST(FamiliesPlan, AreBuiltUnderEveryRecomputationPrecisionAndNumberOfMicroBatches) {
-  for (const model::Config& model : {model::Config(mpt), model::Config(t5), model::Config(vit), model::Config(profile)})
+  for (const model::Config& model :
+       {model::Config(mpt), model::Config(t5), model::Config(vit), model::Config(deepvit), model::Config(profile)})
     for (const Recompute::Mode mode : {Recompute::Mode::none, Recompute::Mode::selective, Recompute::Mode::full})
       for (const int micro_batches : {1, 3}) {
         ScheduleOptions options;
