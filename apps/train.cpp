@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   const train::TrainSettings train_settings = train::read_train_settings(config);
   if (train_settings.on_cuda) plan_settings = plan_settings.on_cuda();
   train::expect_kernels_exist(plan_settings);
+  if (train_settings.on_cuda) train::expect_fits_devices(plan_settings);
   train::expect_groups_match(train_settings, plan_settings);
 
   const std::atomic<bool>& stop_requested = train::catch_stop_signal();

@@ -144,6 +144,7 @@ std::optional<double> GpuOpCost::measured_seconds(const plan::Op& op) {
 GpuOpCost::Kernel GpuOpCost::kernel(const plan::Op& op) {
   if (is_product(op.kind)) return product(op);
   if (op.kind == OpKind::opaque || op.kind == OpKind::opaque_backward) return opaque(op);
+  if (op.kind == OpKind::reattention || op.kind == OpKind::reattention_backward) return reattention(op);
   return is_attention(op.kind) ? attention(op) : memory_bound(op);
 }
 
@@ -177,6 +178,16 @@ GpuOpCost::Kernel GpuOpCost::attention(const plan::Op& op) {
   sources_.insert(std::move(source));
   return {seconds, memory_seconds(moved_bytes(op)),
           std::max<std::int64_t>(1, s.batch * s.heads * ((s.seq + 127) / 128))};
+}
+
+/// By plain loops in f32 (kernels/cuda/reattention.cu), of which backward makes all weights twice.
+GpuOpCost::Kernel GpuOpCost::reattention(const plan::Op& op) {
+  constexpr double part_of_peak = 0.1, twice = 1.5;
+  sources_.insert("assumed: re-attention by loops in f32 reaches a tenth of the peak");
+  const double flops = model::flops(op.kind, op.sizes) * (op.kind == OpKind::reattention_backward ? twice : 1);
+  const Kernel moved = memory_bound(op);
+  return {std::max(flops / (part_of_peak * gpu_.f32_flops), moved.seconds), moved.memory_s,
+          std::max<std::int64_t>(1, op.sizes.batch * op.sizes.seq)};
 }
 
 GpuOpCost::Kernel GpuOpCost::memory_bound(const plan::Op& op) {

@@ -57,6 +57,7 @@ class GpuOpCost {
   Kernel kernel(const plan::Op& op);  ///< by formula
   Kernel product(const plan::Op& op);
   Kernel attention(const plan::Op& op);
+  Kernel reattention(const plan::Op& op);
   Kernel opaque(const plan::Op& op);
   Kernel memory_bound(const plan::Op& op);
   double host_link_bytes_per_s(OpKind copy);

@@ -73,6 +73,10 @@ T5 of(const model::T5Config& m, Problems& problems) {
 
 /// Square images and patches of three colours.
 Vit of(const model::VitConfig& m, Problems& problems) {
+  if (m.reattention)
+    problems.emplace_back(
+        "DeepViT is not modelled for PyTorch, as transformers has no module of it: leave runtime.profile out, or "
+        "describe the model by a profile (model_type \"profile\")");
   const auto root = [](std::int64_t square) { return std::llround(std::sqrt(static_cast<double>(square))); };
   const std::int64_t side = root(m.patches), patch = root(m.patch_values / 3);
   if (side * side != m.patches || 3 * patch * patch != m.patch_values || !m.qkv_bias || m.classes < 1 || !m.exact_gelu)

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "kernels/backend.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -204,8 +205,22 @@ void expect_kernels_exist(const plan::Settings& plan) {
   if (family != "profile") return;
   throw InputError(ExitCode::usage,
                    fmt::format("model.preset: the engine has no kernels for models of the family {}\n"
-                               "  expected: gpt, llama, mpt, t5 or vit; foreshard-plan predicts this one",
+                               "  expected: gpt, llama, mpt, t5, vit or deepvit; foreshard-plan predicts this one",
                                family));
+}
+
+void expect_fits_devices(const plan::Settings& plan) {
+  constexpr std::int64_t most_bytes = 163 << 10;
+  const auto* vit = std::get_if<model::VitConfig>(&plan.model);
+  if (!vit || !vit->reattention) return;
+  const kernels::Reattention shape{.seq = vit->tokens(), .heads = vit->heads, .width = vit->width / vit->heads};
+  if (shape.shared_bytes() <= most_bytes) return;
+  throw InputError(
+      ExitCode::usage,
+      fmt::format("engine.device = cuda: re-attention of {} heads over {} tokens needs {} bytes of shared "
+                  "memory in a block\n"
+                  "  expected: at most {}; take fewer heads or larger patches, or train on processor cores",
+                  shape.heads, shape.seq, shape.shared_bytes(), most_bytes));
 }
 
 void expect_groups_match(const TrainSettings& settings, const plan::Settings& plan) {

@@ -51,4 +51,8 @@ void expect_groups_match(const TrainSettings& settings, const plan::Settings& pl
 /// and a base in four bits.
 void expect_kernels_exist(const plan::Settings& plan);
 
+/// Throws InputError(usage) for a model of which a kernel on CUDA devices needs more shared memory than a block has on
+/// an A100: re-attention of many heads and long sequences.
+void expect_fits_devices(const plan::Settings& plan);
+
 }  // namespace foreshard::train

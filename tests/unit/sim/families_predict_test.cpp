@@ -26,6 +26,25 @@ TEST(FamiliesPredict, StepsTakeLongerThanTheirFlopsAtThePeak) {
   }
 }
 
+// 12 layers of forward and backward, whose FLOPs no GPU does faster than by its peak in f32, nor a processor.
+TEST(FamiliesPredict, ReattentionTakesItsFlopsInFloat) {
+  const Cluster cluster = read_cluster("aws-p5");
+  const auto plan_of_vit = [](bool reattention) {
+    return plan_of(model::VitConfig{.heads = 16, .classes = 10, .reattention = reattention}, 8, 1);
+  };
+  const plan::Plan plain = plan_of_vit(false), plan = plan_of_vit(true);
+  double flops = 0;
+  for (const plan::Op& op : plan.ops_of(plan.segments.front()))
+    if (op.kind == plan::OpKind::reattention || op.kind == plan::OpKind::reattention_backward) flops += op.cost.flops;
+  const double pairs = 12.0 * 8 * 16 * 197 * 197;
+  EXPECT_EQ(flops, pairs * ((4 + 10) * 48 + (2 + 6) * 16 + 8 + 22));
+  const Prediction before = predict_on_gpus(plain, cluster), after = predict_on_gpus(plan, cluster);
+  EXPECT_GT(after.step_time_s - before.step_time_s, 5 * flops / cluster.device.fp32_flops.value);
+  EXPECT_NEAR(after.model_flops / before.model_flops, 1, 1e-3) << "the mixing is not counted";
+  const auto on_cores = [](const plan::Plan& p) { return predict(p, generic_machine(8), {8, 1}).step_time_s; };
+  EXPECT_GT(on_cores(plan), on_cores(plain));
+}
+
 // A base that is frozen has no gradients of its own, which are a third of the work.
 TEST(FamiliesPredict, LoraDoesTwoThirdsOfTheWork) {
   const auto flops_of = [](std::int64_t rank) {

@@ -28,6 +28,12 @@ TEST(TorchModels, HaveTheParametersOfTheGraph) {
   EXPECT_GE(modelled, 28) << "all but MPT with biases and T5 1.1";
 }
 
+TEST(TorchModels, DeepVitIsRefusedByName) {
+  std::vector<std::string> problems;
+  eager_model_of(model::preset("deepvit-16b"), problems);
+  EXPECT_THAT(problems, testing::ElementsAre(testing::HasSubstr("DeepViT is not modelled for PyTorch")));
+}
+
 TEST(TorchModels, DropoutIsThatOfTheConfiguration) {
   std::vector<std::string> problems;
   EXPECT_FALSE(std::get<Decoder>(eager_model_of(model::GptConfig{}, problems)).dropout);

@@ -70,5 +70,23 @@ TEST(TrainSettings, AnExportNeedsItsFolder) {
   EXPECT_THAT(problem_of({"--checkpoint.export=no/such/model.safetensors"}), HasSubstr("there is no folder"));
 }
 
+plan::Settings of_vit(const model::VitConfig& model) { return {.model = model}; }
+
+TEST(TrainSettings, ReattentionThatDoesNotFitABlockOfADeviceIsRefused) {
+  expect_kernels_exist(of_vit({.reattention = true}));
+  expect_fits_devices(of_vit({.reattention = true}));
+  const model::VitConfig large{.width = 1024, .heads = 32, .patches = 576, .reattention = true};
+  model::VitConfig plain = large;
+  plain.reattention = false;
+  expect_fits_devices(of_vit(plain));
+  try {
+    expect_fits_devices(of_vit(large));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("re-attention of 32 heads over 577 tokens needs"));
+  }
+}
+
 }  // namespace
 }  // namespace foreshard::train
