@@ -121,11 +121,22 @@ std::vector<Runtime> read_profiles(const Config& config) {
   return runtimes;
 }
 
+/// What DDP's autocast does with LoRA's frozen weights is not modelled.
+void leave_out_cast_adapters(const plan::Settings& base, Space& space) {
+  const auto* llama = std::get_if<model::LlamaConfig>(&base.model);
+  if (!llama || llama->lora.rank == 0) return;
+  const auto left_out = std::erase_if(
+      space.points, [](const Point& p) { return p.runtime == Runtime::ddp && p.parameters != DType::f32; });
+  if (left_out > 0)
+    space.left_out.emplace_back("pytorch-ddp with LoRA in bf16 or fp16: not modelled; search.precision=fp32 is");
+}
+
 Space space_of(const Config& config, const plan::Settings& base, const Cluster& cluster, Runtime runtime, bool alone) {
   Space refused;
   Axes axes = read_axes(config, base, cluster.gpus_per_node, runtime, alone);
   fit_to_cluster(axes, cluster, refused);
   Space space = space_of(axes, base.global_batch(), runtime != Runtime::own || is_kept_alike(base.schedule));
+  leave_out_cast_adapters(base, space);
   space.left_out.insert(space.left_out.begin(), refused.left_out.begin(), refused.left_out.end());
   if (space.points.empty() && !alone)
     space.left_out.push_back(fmt::format("{}: has no plan of the values to search", name_of(runtime)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "sim/cost/stragglers.hpp"
 #include "sim/runtimes/cached_memory.hpp"
@@ -56,6 +57,15 @@ double gathered_elements(const torch::TorchRun& run, const std::vector<torch::Pa
   double all = 0;
   for (const torch::ParameterShape& shape : unit) all += padded(shape.rows) * static_cast<double>(shape.cols);
   return all;
+}
+
+bool is_trained(const torch::ParameterShape& shape) { return shape.trained; }
+
+/// FSDP1 reduces what is frozen along with what is trained in the same unit.
+double reduced_elements(const torch::TorchRun& run, std::vector<torch::ParameterShape> unit) {
+  if (run.runtime != torch::Runtime::fsdp1 || std::ranges::none_of(unit, is_trained))
+    std::erase_if(unit, std::not_fn(is_trained));
+  return gathered_elements(run, unit);
 }
 
 }  // namespace
@@ -153,11 +163,11 @@ TorchFacts::Communication TorchFacts::of_units(const Point& p, torch::GpuKernels
   for (std::size_t at = 0; at < units.size(); ++at) {
     const double whole = gathered_elements(run, units[at]);
     const double gathered = whole * static_cast<double>(size_bytes(wrap.compute)),
-                 reduced = whole * static_cast<double>(size_bytes(wrap.reduce));
-    if (wrap.world > 1) {
+                 reduced = reduced_elements(run, units[at]) * static_cast<double>(size_bytes(wrap.reduce));
+    if (wrap.world > 1)
       (at == 0 ? all.root_gather_s : all.gathers_s) += kernels.collective(OpKind::all_gather, gathered).seconds;
-      all.reductions_s += kernels.collective(OpKind::reduce_scatter, reduced).seconds;
-    }
+    if (reduced == 0) continue;
+    if (wrap.world > 1) all.reductions_s += kernels.collective(OpKind::reduce_scatter, reduced).seconds;
     if (wrap.replicas > 1) all.all_reductions_s += kernels.collective(OpKind::all_reduce, reduced / wrap.world).seconds;
   }
   return all;
@@ -167,10 +177,11 @@ TorchFacts::Communication TorchFacts::of_units(const Point& p, torch::GpuKernels
 TorchFacts::Communication TorchFacts::of_buckets(const Point& p, torch::GpuKernels& kernels) const {
   const torch::TorchRun run = job_of(base_, p).run;
   const torch::WrapOptions& wrap = run.wrap;
-  double whole = 0;
-  for (const auto& unit : torch::unit_shapes(run.model)) whole += gathered_elements(run, unit);
+  double whole = 0, trained = 0;
+  for (const auto& unit : torch::unit_shapes(run.model))
+    whole += gathered_elements(run, unit), trained += reduced_elements(run, unit);
   const double gathered = whole * static_cast<double>(size_bytes(wrap.compute)),
-               reduced = whole * static_cast<double>(size_bytes(wrap.reduce));
+               reduced = trained * static_cast<double>(size_bytes(wrap.reduce));
   Communication all;
   if (p.gpus == 1) return all;
   if (p.runtime == Runtime::ddp) {

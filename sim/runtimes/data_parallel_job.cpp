@@ -77,12 +77,19 @@ void read_ddp(const Config& config, const plan::Settings& settings, TorchJob& jo
         "precision.param is autocast's: parameters, gradients and moments in fp32, each weight cast once per forward; "
         "all else is computed in precision.param, where autocast leaves norms in fp32");
   wrap.reduce = wrap.weights;
+  if (is_adapted(job.run.model) && wrap.compute != wrap.weights)
+    problems.emplace_back(
+        "model.lora_rank with precision.param: autocast casts frozen weights anew for each product, which is not "
+        "modelled; expected fp32, or pytorch-fsdp1 or -fsdp2");
 }
 
 void read_zero(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
   refuse_shard_keys(config, job.run.runtime == Runtime::zero1 ? "zero1" : "", problems);
   refuse_unless_default(config, "parallel.accumulation", "reduce",
                         "stage 1 reduces in the last micro-batch, stages 2 and 3 in each", problems);
+  if (is_adapted(job.run.model))
+    problems.emplace_back(
+        "model.lora_rank is set: LoRA is modelled for pytorch-fsdp1, -fsdp2 and -ddp, not for DeepSpeed's ZeRO");
   WrapOptions& wrap = job.run.wrap;
   wrap.world = settings.mesh.world_size(), wrap.replicas = 1;
   if (config.is_default("precision.reduce")) wrap.reduce = wrap.compute;

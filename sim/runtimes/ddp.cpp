@@ -1,6 +1,5 @@
 #include "sim/runtimes/ddp.hpp"
 
-#include <numeric>
 #include <utility>
 
 #include "sim/runtimes/unit_hooks.hpp"
@@ -18,19 +17,18 @@ Ddp::Ddp(Eager& eager, const UnitShapes& shapes, const WrapOptions& options) : e
   units_.resize(shapes.size());
   for (std::size_t at = 0; at < shapes.size(); ++at)
     for (const ParameterShape& shape : shapes[at]) add_parameter(at, shape);
-  std::vector<std::size_t> all(parameters_.size());
-  std::iota(all.begin(), all.end(), 0);
-  make_buckets({all});
+  std::vector<std::size_t> trained;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (parameters_[p].is_trained()) trained.push_back(p);
+  make_buckets({trained});
 }
 
 void Ddp::add_parameter(std::size_t at, const ParameterShape& shape) {
   const std::size_t index = parameters_.size();
-  auto leaf = std::make_shared<Leaf>();
-  leaf->accumulated = [this, index] { gradient_came(index); };
-  const Tensor tensor{eager_.empty(shape.elements(), options_.weights),
-                      shape.elements(),
-                      options_.weights,
-                      {nullptr, 0, std::move(leaf)}};
+  const auto leaf = shape.trained ? std::make_shared<Leaf>() : nullptr;
+  if (leaf) leaf->accumulated = [this, index] { gradient_came(index); }, ++units_[at].trained;
+  const Tensor tensor{
+      eager_.empty(shape.elements(), options_.weights), shape.elements(), options_.weights, {nullptr, 0, leaf}};
   parameters_.push_back({tensor, at});
   units_[at].whole.push_back(tensor);
   units_[at].used = units_[at].whole;
@@ -74,7 +72,7 @@ void Ddp::cast(Unit& unit) {
 Wrapper::Tensors Ddp::before_forward(std::size_t at, Tensors inputs) {
   if (at == 0) begin_root();
   Unit& unit = units_[at];
-  unit.awaited = unit.whole.size();
+  unit.awaited = unit.trained;
   eager_.gpu().enter(at, false);
   cast(unit);
   return inputs;
@@ -131,12 +129,14 @@ void Ddp::end_backward() {
 
 std::vector<std::int64_t> Ddp::updated() const {
   std::vector<std::int64_t> elements;
-  for (const Parameter& parameter : parameters_) elements.push_back(parameter.tensor.elements);
+  for (const Parameter& parameter : parameters_)
+    if (parameter.is_trained()) elements.push_back(parameter.tensor.elements);
   return elements;
 }
 
 void Ddp::zero_grad() {
-  for (const Parameter& parameter : parameters_) parameter.tensor.edge.leaf->gradient = Storage{};
+  for (const Parameter& parameter : parameters_)
+    if (parameter.is_trained()) parameter.tensor.edge.leaf->gradient = Storage{};
 }
 
 }  // namespace foreshard::sim::torch

@@ -10,6 +10,8 @@ namespace foreshard::sim::torch {
 /// The first step has one bucket of all parameters. From the order in which its gradients came, the forward after it
 /// makes the buckets that stay: the first is closed by the gradient that brings it to 1 MiB, others to `bucket_bytes`.
 ///
+/// Frozen parameters are in no bucket.
+///
 /// With mixed types parameters stay in `weights` and each unit casts its own once per forward, as autocast does; casts
 /// live to the end of the unit's backward. All that is computed is then of the narrow type, where autocast would leave
 /// norms and residual sums in f32.
@@ -31,11 +33,13 @@ class Ddp final : public Wrapper {
  private:
   struct Unit {
     std::vector<Tensor> whole, used;  ///< as the optimizer has them, and as operators are given them
+    std::size_t trained = 0;          ///< parameters
     std::size_t awaited = 0;          ///< gradients that have not come yet in this backward
   };
   struct Parameter {
     Tensor tensor;
     std::size_t unit = 0, bucket = 0;
+    bool is_trained() const { return tensor.edge.leaf != nullptr; }
   };
   struct Bucket {
     std::vector<std::size_t> parameters;

@@ -1,5 +1,6 @@
 #include "sim/runtimes/eager.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -11,10 +12,13 @@ using model::OpKind;
 /// A gradient that passes through unchanged.
 Gradients same(const Gradients& g) { return {g[0]}; }
 
+bool wants(const Tensor& x) { return x.edge.wants_gradient(); }
+
 }  // namespace
 
 Tensor Eager::made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
                    std::function<Gradients(const Gradients&)> backward) {
+  if (std::ranges::none_of(next, &Edge::wants_gradient)) return {storage, elements, type, {}};
   return {storage, elements, type, {autograd_.record(std::move(next), std::move(backward)), 0, nullptr}};
 }
 
@@ -23,6 +27,11 @@ std::function<Storage()> Eager::maker(const Tensor& x, std::int64_t moved) const
     if (moved > 0) gpu_.moves(moved, OpKind::add);
     return empty(elements, type);
   };
+}
+
+std::function<Storage()> Eager::gradient_of(const Tensor& x, std::int64_t moved) const {
+  if (!wants(x)) return [] { return Storage{}; };
+  return maker(x, moved);
 }
 
 Tensor Eager::add(const Tensor& a, const Tensor& b) {
@@ -57,7 +66,7 @@ Tensor Eager::to(const Tensor& x, DType type) {
 }
 
 Tensor Eager::embedding(const Storage& indices, const Tensor& table, std::int64_t elements) {
-  const Saved kept = save(indices);
+  const Saved kept = save(indices, wants(table));
   const std::int64_t looked_up = elements * size_bytes(table.type);
   auto d_table = maker(table, table.bytes() + 3 * looked_up);
   gpu_.moves(2 * looked_up, OpKind::embedding);
@@ -86,18 +95,20 @@ Tensor Eager::layer_norm(const Tensor& x, const Tensor& gain, const std::optiona
 
 Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias, std::int64_t rows) {
   const std::int64_t in = x.elements / rows, out = weight.elements / in;
-  const Saved kept_x = save(x.storage), kept_weight = save(weight.storage);
-  auto dx = maker(x), d_weight = maker(weight);
+  const bool wants_x = wants(x), wants_weight = wants(weight);
+  const Saved kept_x = save(x.storage, wants_weight), kept_weight = save(weight.storage, wants_x);
+  auto dx = gradient_of(x), d_weight = maker(weight);
   const auto products = [=, this, type = x.type]() -> Gradients {
     const Storage operands[] = {kept_x.get(), kept_weight.get()};
-    gpu_.product(1, rows, in, out, type, OpKind::linear_input_grad);
+    if (wants_x) gpu_.product(1, rows, in, out, type, OpKind::linear_input_grad);
+    if (!wants_weight) return {dx(), {}};
     gpu_.product(1, out, in, rows, type, OpKind::linear_weight_grad);
     return {dx(), d_weight().transposed()};
   };
   gpu_.product(1, rows, out, in, x.type, OpKind::linear);
   const Storage y = empty(rows * out, x.type);
   if (!bias) return made(y, rows * out, x.type, {x.edge, weight.edge}, [=](const Gradients&) { return products(); });
-  auto d_bias = maker(*bias, rows * out * size_bytes(x.type));
+  auto d_bias = gradient_of(*bias, rows * out * size_bytes(x.type));
   return made(y, rows * out, x.type, {x.edge, weight.edge, bias->edge}, [=](const Gradients&) {
     Gradients all = products();
     all.push_back(d_bias());
@@ -106,8 +117,8 @@ Tensor Eager::linear(const Tensor& x, const Tensor& weight, const std::optional<
 }
 
 Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
-  const Saved kept_a = save(a.storage), kept_b = save(b.storage);
-  auto da = maker(a, 3 * a.bytes()), db = maker(b, 3 * a.bytes());
+  const Saved kept_a = save(a.storage, wants(b)), kept_b = save(b.storage, wants(a));
+  auto da = gradient_of(a, 3 * a.bytes()), db = gradient_of(b, 3 * a.bytes());
   gpu_.moves(2 * a.bytes() + b.bytes(), OpKind::add);
   return made(like(a), a.elements, a.type, {a.edge, b.edge}, [=](const Gradients&) -> Gradients {
     const Storage operands[] = {kept_a.get(), kept_b.get()};
@@ -116,7 +127,7 @@ Tensor Eager::multiply(const Tensor& a, const Tensor& b) {
 }
 
 Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
-  const Saved kept = save(other);
+  const Saved kept = save(other, wants(x));
   auto dx = maker(x, 2 * x.bytes());
   gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
@@ -126,14 +137,16 @@ Tensor Eager::multiply_constant(const Tensor& x, const Storage& other) {
 }
 
 Tensor Eager::multiply_broadcast(const Tensor& x, const Tensor& factor) {
-  const Saved kept_x = save(x.storage), kept_factor = save(factor.storage);
-  auto full = maker(x, 3 * x.bytes()), dx = maker(x, 2 * x.bytes()), d_factor = maker(factor, x.bytes());
+  const bool wants_factor = wants(factor);
+  const Saved kept_x = save(x.storage, wants_factor), kept_factor = save(factor.storage, wants(x));
+  auto full = maker(x, 3 * x.bytes()), dx = gradient_of(x, 2 * x.bytes()), d_factor = gradient_of(factor, x.bytes());
   gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge, factor.edge}, [=](const Gradients&) -> Gradients {
     Storage d_full, d_x;
     {
       const Storage operands[] = {kept_x.get(), kept_factor.get()};
-      d_full = full(), d_x = dx();
+      if (wants_factor) d_full = full();
+      d_x = dx();
     }
     return {d_x, d_factor()};
   });
@@ -146,7 +159,7 @@ Tensor Eager::rows_mean(const Tensor& x, std::int64_t rows) {
 }
 
 Tensor Eager::pow(const Tensor& x) {
-  const Saved kept = save(x.storage);
+  const Saved kept = save(x.storage, wants(x));
   auto dx = maker(x, 3 * x.bytes()), powers = maker(x, 2 * x.bytes());
   gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
@@ -157,7 +170,7 @@ Tensor Eager::pow(const Tensor& x) {
 
 Tensor Eager::rsqrt(const Tensor& x) {
   const Storage y = like(x);
-  const Saved kept = save(y);
+  const Saved kept = save(y, wants(x));
   auto dx = maker(x, 3 * x.bytes());
   gpu_.moves(2 * x.bytes(), OpKind::add);
   return made(y, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
@@ -167,7 +180,7 @@ Tensor Eager::rsqrt(const Tensor& x) {
 }
 
 Tensor Eager::saves_operand(const Tensor& x) {
-  const Saved kept = save(x.storage);
+  const Saved kept = save(x.storage, wants(x));
   auto dx = maker(x, 3 * x.bytes());
   gpu_.moves(2 * x.bytes(), OpKind::gelu);
   return made(like(x), x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
@@ -179,7 +192,7 @@ Tensor Eager::saves_operand(const Tensor& x) {
 Tensor Eager::silu(const Tensor& x) { return saves_operand(x); }
 
 Tensor Eager::saves_result(const Storage& storage, const Tensor& x) {
-  const Saved kept = save(storage);
+  const Saved kept = save(storage, wants(x));
   auto dx = maker(x, 3 * x.bytes());
   return made(storage, x.elements, x.type, {x.edge}, [=](const Gradients&) -> Gradients {
     const Storage result = kept.get();
@@ -197,10 +210,11 @@ Tensor Eager::sdpa(const Tensor& q, const Tensor& k, const Tensor& v, const Stor
   const cost::Attention shape{1,           rows / seq,         seq,         q.elements / rows,
                               seen.causal, size_bytes(q.type), seen.window, seen.from_mask};
   gpu_.attention(shape, false);
-  const Saved kept_q = save(q.storage), kept_k = save(k.storage), kept_v = save(v.storage);
-  const Saved kept_mask = save(mask);
+  const bool any = wants(q) || wants(k) || wants(v);
+  const Saved kept_q = save(q.storage, any), kept_k = save(k.storage, any), kept_v = save(v.storage, any);
+  const Saved kept_mask = save(mask, any);
   const Storage y = like(q), log_sum_exp = empty(rows, DType::f32);
-  const Saved kept_y = save(y), kept_lse = save(log_sum_exp);
+  const Saved kept_y = save(y, any), kept_lse = save(log_sum_exp, any);
   auto dq = maker(q), dk = maker(k), dv = maker(v);
   return made(y, q.elements, q.type, {q.edge, k.edge, v.edge}, [=, this](const Gradients&) -> Gradients {
     gpu_.attention(shape, true);

@@ -135,16 +135,21 @@ class Eager {
     region_ = std::move(region);
     return run();
   }
-  Saved save(const Storage& storage) const { return region_ ? Saved(region_, storage) : Saved(storage); }
+  /// Nothing is kept that no gradient needs.
+  Saved save(const Storage& storage, bool needed = true) const {
+    return region_ && needed ? Saved(region_, storage) : Saved(needed ? storage : Storage{});
+  }
   /// `storage` as the result of an operator that saves it, and that turns a gradient into one like x.
   Tensor saves_result(const Storage& storage, const Tensor& x);
   Tensor saves_operand(const Tensor& x);
   Tensor add_bias(const Tensor& scores, const Tensor& bias);  ///< of a narrower type; may be broadcast
-  /// The result of an operator: `storage`, its extent, and its node.
+  /// The result of an operator: `storage`, its extent, and its node, if one of its inputs wants a gradient.
   Tensor made(const Storage& storage, std::int64_t elements, DType type, std::vector<Edge> next,
               std::function<Gradients(const Gradients&)> backward);
   /// Makes storages like x, by a kernel that moves so many bytes.
   std::function<Storage()> maker(const Tensor& x, std::int64_t moved = 0) const;
+  /// The same for the gradient of x, which makes none where x wants none.
+  std::function<Storage()> gradient_of(const Tensor& x, std::int64_t moved = 0) const;
 
   EagerTraits traits_;
   LiveBytes& live_;

@@ -44,6 +44,15 @@ bool is_tied(const Model& model) {
   return !decoder || decoder->tied;
 }
 
+bool is_adapted(const Model& model) {
+  const auto* decoder = std::get_if<Decoder>(&model);
+  return decoder && !decoder->trains_base();
+}
+
+std::int64_t weights_before_trained(const Model& model) {
+  return is_adapted(model) ? weights_before_trained(std::get<Decoder>(model)) : 0;
+}
+
 std::vector<Storage> inputs(const Eager& eager, const Model& model, const Batch& batch) {
   if (const auto* vit = std::get_if<Vit>(&model))
     return {eager.empty(batch.rows * vit->pixels(), DType::f32), eager.empty(batch.rows, DType::i64)};

@@ -20,6 +20,9 @@ std::int64_t attention_widths(const Model& model, std::int64_t seq);
 /// Elements of the last product's weight, and whether the model has no other table of tokens.
 std::int64_t head_elements(const Model& model);
 bool is_tied(const Model& model);
+/// Whether LoRA alone is trained, and elements of weights whose products lie in front of all that is.
+bool is_adapted(const Model& model);
+std::int64_t weights_before_trained(const Model& model);
 
 /// What the model is fed: tokens, which are labels too, or pixels and labels.
 std::vector<Storage> inputs(const Eager& eager, const Model& model, const Batch& batch);

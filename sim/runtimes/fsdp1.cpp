@@ -1,6 +1,7 @@
 #include "sim/runtimes/fsdp1.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "sim/runtimes/unit_hooks.hpp"
@@ -15,12 +16,15 @@ std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multi
 }  // namespace
 
 Fsdp1::Fsdp1(Eager& eager, const UnitShapes& shapes, const WrapOptions& options) : eager_(eager), options_(options) {
+  for (const auto& unit : shapes) has_frozen_ |= !std::ranges::all_of(unit, &ParameterShape::trained);
   for (std::size_t at = 0; at < shapes.size(); ++at) {
     Unit& unit = units_.emplace_back();
     add_parameters(unit, shapes[at]);
     unit.shard_elements = round_up(unit.elements, options.world) / options.world;
     unit.shard = eager.empty(unit.shard_elements, options.weights);
     unit.whole = eager.empty(0, options.compute);
+    if (unit.trained.empty()) continue;
+    unit.leaf = std::make_shared<Leaf>();
     unit.leaf->accumulated = [this, at] { after_backward(at); };
   }
 }
@@ -35,6 +39,7 @@ void Fsdp1::add_parameters(Unit& unit, const std::vector<ParameterShape>& shapes
   for (const ParameterShape& shape : shapes) {
     if (original_parameters()) pad(16 / size_bytes(options_.compute));
     unit.parameters.push_back(unit.pieces.size());
+    if (shape.trained) unit.trained.push_back(unit.pieces.size());
     unit.pieces.push_back(shape.elements());
     unit.elements += shape.elements();
   }
@@ -94,11 +99,16 @@ void Fsdp1::begin_root() {
   for (const Stream stream : {Stream::pre_unshard, Stream::unshard}) eager_.gpu().time().wait(stream, Stream::compute);
 }
 
+/// A flat gradient dies once none of the original parameters has a part of it.
+void Fsdp1::drop_gradients() {
+  const bool all = std::exchange(gradients_are_zeroed_, false);
+  for (Unit& unit : units_)
+    if (all || (original_parameters() && trained_in_shard(unit).empty())) unit.gradient = Storage{};
+}
+
 void Fsdp1::begin_forward(std::size_t at) {
-  if (at == 0) begin_root();
+  if (at == 0) begin_root(), drop_gradients();
   eager_.gpu().enter(at, false);
-  if (std::exchange(gradients_are_zeroed_, false))
-    for (Unit& unit : units_) unit.gradient = Storage{};
   if (units_[at].views.empty()) gather(at), make_views(units_[at]);
   wait_for_gathers();
   const std::size_t next = at + 1;
@@ -189,19 +199,35 @@ void Fsdp1::reduce_over_replicas(std::size_t at) {
 
 void Fsdp1::end_backward() {
   for (const Stream stream : {Stream::reduce, Stream::replicate}) eager_.gpu().time().wait(Stream::compute, stream);
+  for (Unit& unit : units_)
+    if (!unit.leaf) end_frozen(unit);
+}
+
+void Fsdp1::end_frozen(Unit& unit) {
+  unit.views.clear();
+  if (unit.is_whole && (synchronises_ || options_.reshard)) reshard(unit);
+}
+
+/// Elements of each trained parameter of which this rank has a part.
+std::vector<std::int64_t> Fsdp1::trained_in_shard(const Unit& unit) const {
+  std::vector<std::int64_t> elements;
+  std::int64_t first = 0;
+  auto next = unit.trained.begin();
+  for (std::size_t i = 0; i < unit.pieces.size() && first < unit.shard_elements; first += unit.pieces[i++])
+    if (next != unit.trained.end() && *next == i) {
+      ++next;
+      elements.push_back(std::min(unit.pieces[i], unit.shard_elements - first));
+    }
+  return elements;
 }
 
 std::vector<std::int64_t> Fsdp1::updated() const {
   std::vector<std::int64_t> elements;
-  for (const Unit& unit : units_) {
-    if (!original_parameters()) elements.push_back(unit.shard_elements);
-    std::int64_t first = 0;
-    for (std::size_t i = 0, next = 0; original_parameters() && i < unit.pieces.size(); first += unit.pieces[i++])
-      if (next < unit.parameters.size() && unit.parameters[next] == i) {
-        ++next;
-        if (first < unit.shard_elements) elements.push_back(std::min(unit.pieces[i], unit.shard_elements - first));
-      }
-  }
+  for (const Unit& unit : units_)
+    if (original_parameters())
+      std::ranges::copy(trained_in_shard(unit), std::back_inserter(elements));
+    else
+      elements.push_back(unit.shard_elements);
   return elements;
 }
 

@@ -24,9 +24,12 @@ void Fsdp2::add_parameter(Unit& unit, const ParameterShape& shape) {
   const std::int64_t shard = padded_rows(shape) / options_.world * shape.cols;
   unit.shapes.push_back(shape);
   unit.shards.push_back(eager_.empty(shard, options_.weights));
-  unit.whole.push_back(
-      {eager_.empty(0, options_.compute), shape.elements(), options_.compute, {nullptr, 0, std::make_shared<Leaf>()}});
+  unit.whole.push_back({eager_.empty(0, options_.compute),
+                        shape.elements(),
+                        options_.compute,
+                        {nullptr, 0, shape.trained ? std::make_shared<Leaf>() : nullptr}});
   unit.shard_elements += shard;
+  if (shape.trained) unit.trained_elements += shard;
 }
 
 void Fsdp2::issue_gather(std::size_t at) {
@@ -158,6 +161,7 @@ void Fsdp2::after_backward(std::size_t at) {
 /// Gradients that wait for a later micro-batch are kept in the type that they will be reduced in.
 void Fsdp2::keep_gradients(Unit& unit) {
   for (Tensor& parameter : unit.whole) {
+    if (!parameter.edge.leaf) continue;
     Storage& gradient = parameter.edge.leaf->gradient;
     const std::int64_t bytes = parameter.elements * size_bytes(options_.reduce);
     if (gradient.bytes() == bytes) continue;
@@ -180,24 +184,26 @@ Storage Fsdp2::copy_in(Unit& unit) {
   const bool early = eager_.traits().early_fsdp2;
   if (early) gpu.time().wait(Stream::reduce, Stream::compute);
   const OnStream on(gpu, early ? Stream::reduce : Stream::compute);
-  const std::int64_t whole = unit.shard_elements * options_.world;
+  const std::int64_t whole = unit.trained_elements * options_.world;
   const Storage input = eager_.empty(whole, options_.reduce);
   gpu.copies(whole * (size_bytes(options_.reduce) + size_bytes(options_.compute)), OpKind::cast);
   if (early) gpu.time().wait(Stream::compute, Stream::reduce);
-  for (Tensor& parameter : unit.whole) parameter.edge.leaf->gradient = Storage{};
+  for (Tensor& parameter : unit.whole)
+    if (parameter.edge.leaf) parameter.edge.leaf->gradient = Storage{};
   return input;
 }
 
 void Fsdp2::reduce(std::size_t at) {
   Unit& unit = units_[at];
+  if (unit.trained_elements == 0) return;
   make_room_for_input();
   const Storage input = copy_in(unit);
   eager_.gpu().time().wait(Stream::reduce, Stream::compute);
   const OnStream on(eager_.gpu(), Stream::reduce);
-  const Storage reduced = eager_.empty(unit.shard_elements, options_.reduce);
+  const Storage reduced = eager_.empty(unit.trained_elements, options_.reduce);
   start_reduction(at, input, reduced);
   const Storage gradient =
-      options_.reduce == options_.weights ? reduced : eager_.empty(unit.shard_elements, options_.weights);
+      options_.reduce == options_.weights ? reduced : eager_.empty(unit.trained_elements, options_.weights);
   if (!unit.gradient) unit.gradient = gradient;
   if (options_.replicas > 1) unit.all_reduced = reduced;
 }
@@ -232,7 +238,7 @@ std::vector<std::int64_t> Fsdp2::updated() const {
   std::vector<std::int64_t> elements;
   for (const Unit& unit : units_)
     for (const ParameterShape& shape : unit.shapes)
-      elements.push_back(std::min(shape.rows, padded_rows(shape) / options_.world) * shape.cols);
+      if (shape.trained) elements.push_back(std::min(shape.rows, padded_rows(shape) / options_.world) * shape.cols);
   return elements;
 }
 

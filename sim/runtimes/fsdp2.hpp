@@ -8,7 +8,8 @@ namespace foreshard::sim::torch {
 /// `fully_shard` of torch.distributed.fsdp, torch 2.15: parameters are sharded one by one along their first dimension,
 /// padded to equal shards; a gather's output is copied out to the parameters, a reduction's input is copied in from
 /// their gradients. In backward each unit issues the gather of the one before it,
-/// or of as many as it names. Seen from rank 0.
+/// or of as many as it names. Frozen parameters are gathered with the others and have no gradients, so that only those
+/// of trained ones are reduced; a unit without any is resharded only. Seen from rank 0.
 ///
 /// The cast and the copy into a gather's input run on the stream `pre_unshard`, gathers on `unshard`, copies out of
 /// them and into a reduction's input on `compute`, reductions on `reduce`, all-reduces on `replicate`. Nothing blocks
@@ -35,11 +36,11 @@ class Fsdp2 final : public Wrapper {
     std::vector<ParameterShape> shapes;
     std::vector<Storage> shards;
     std::vector<Tensor> whole;
-    std::int64_t shard_elements = 0;  ///< padded
-    Storage gathered;                 ///< output of a gather that is not copied out yet
-    Storage gradient;                 ///< of the shards
-    std::vector<Storage> kept;        ///< parts of the parameters between forward and backward (`reshard_to`)
-    Storage all_reduced;              ///< held to the end of backward
+    std::int64_t shard_elements = 0, trained_elements = 0;  ///< padded: of all, and of trained parameters
+    Storage gathered;                                       ///< output of a gather that is not copied out yet
+    Storage gradient;                                       ///< of the shards
+    std::vector<Storage> kept;  ///< parts of the parameters between forward and backward (`reshard_to`)
+    Storage all_reduced;        ///< held to the end of backward
     Nanoseconds gather_end = 0;
     bool is_whole = false, ended_backward = false;
   };

@@ -1,30 +1,66 @@
+#include <array>
+
 #include "sim/runtimes/transformers_blocks.hpp"
 
 // Llama, Mistral, Qwen2, Qwen3, and Gemma, whose norm and embedding are others.
 namespace foreshard::sim::torch {
 namespace {
 
+using model::Projection;
 using Norm = Tensor (*)(Eager&, const Tensor& x, const Tensor& gain);
 
 Shapes llama_root(const Decoder& d) { return rotary_root(d, false, false); }
 
+struct Product {
+  Projection projection;
+  std::int64_t out = 0, in = 0;
+  bool bias = false;
+};
+using Products = std::vector<Product>;
+
+/// A block's products, those of one input together.
+std::array<Products, 4> products_of(const Decoder& d) {
+  using enum Projection;
+  const std::int64_t all = d.attention_width(), shared = d.kv_heads * d.head_width();
+  return {Products{{q, all, d.width, d.qkv_bias}, {k, shared, d.width, d.qkv_bias}, {v, shared, d.width, d.qkv_bias}},
+          Products{{o, d.width, all, d.out_bias}},
+          Products{{gate, d.ffn, d.width, d.ffn_bias}, {up, d.ffn, d.width, d.ffn_bias}},
+          Products{{down, d.width, d.ffn, d.ffn_bias}}};
+}
+
+/// Weights and biases, and the matrices A and B beside what is adapted.
+void add_products(Shapes& shapes, const Decoder& d, const Products& products) {
+  for (const Product& p : products) {
+    add_linear(shapes, p.out, p.in, p.bias, d.trains_base());
+    if (d.lora.adapts(p.projection)) shapes.insert(shapes.end(), {{d.lora.rank, p.in}, {p.out, d.lora.rank}});
+  }
+}
+
 Shapes block(const Decoder& d) {
-  const std::int64_t q = d.attention_width(), kv = d.kv_heads * d.head_width();
+  const auto norms = [&](std::int64_t width) { return ParameterShape{width, 1, d.trains_base()}; };
+  const auto products = products_of(d);
   Shapes shapes;
-  for (const std::int64_t out : {q, kv, kv}) add_linear(shapes, out, d.width, d.qkv_bias);
-  add_linear(shapes, d.width, q, d.out_bias);
-  if (d.head_norms) shapes.insert(shapes.end(), 2, {d.head_width()});
-  for (int i = 0; i < 2; ++i) add_linear(shapes, d.ffn, d.width, d.ffn_bias);
-  add_linear(shapes, d.width, d.ffn, d.ffn_bias);
-  shapes.insert(shapes.end(), 2, {d.width});
+  for (const Products* of_attention : {&products[0], &products[1]}) add_products(shapes, d, *of_attention);
+  if (d.head_norms) shapes.insert(shapes.end(), 2, norms(d.head_width()));
+  for (const Products* of_feed_forward : {&products[2], &products[3]}) add_products(shapes, d, *of_feed_forward);
+  shapes.insert(shapes.end(), 2, norms(d.width));
   return shapes;
 }
 
 struct Linear {
   Tensor weight;
   std::optional<Tensor> bias;
+  std::optional<Tensor> lora_a, lora_b;
+
+  /// weight·x + bias, and as peft adds it, B·A·x scaled by a number.
   Tensor operator()(Eager& eager, const Tensor& x, std::int64_t rows) const {
-    return eager.linear(x, weight, bias, rows);
+    Tensor y = eager.linear(x, weight, bias, rows);
+    if (!lora_a) return y;
+    Tensor low = eager.linear(x, *lora_a, {}, rows);
+    low = eager.linear(low, *lora_b, {}, rows);
+    low = eager.scale(low);
+    y = eager.add(y, low);
+    return y;
   }
 };
 
@@ -36,15 +72,17 @@ struct Block {
 
 Block block_of(const Parameters& p, const Decoder& d) {
   std::size_t at = 0;
-  const auto linear = [&](Linear& layer, bool bias) {
+  const auto linear = [&](Linear& layer, Projection projection, bool bias) {
     layer.weight = p[at++];
     if (bias) layer.bias = p[at++];
+    if (d.lora.adapts(projection)) layer.lora_a = p[at++], layer.lora_b = p[at++];
   };
   Block b;
-  for (Linear* layer : {&b.q, &b.k, &b.v}) linear(*layer, d.qkv_bias);
-  linear(b.o, d.out_bias);
+  linear(b.q, Projection::q, d.qkv_bias), linear(b.k, Projection::k, d.qkv_bias);
+  linear(b.v, Projection::v, d.qkv_bias), linear(b.o, Projection::o, d.out_bias);
   if (d.head_norms) b.q_norm = p[at++], b.k_norm = p[at++];
-  for (Linear* layer : {&b.gate, &b.up, &b.down}) linear(*layer, d.ffn_bias);
+  linear(b.gate, Projection::gate, d.ffn_bias), linear(b.up, Projection::up, d.ffn_bias);
+  linear(b.down, Projection::down, d.ffn_bias);
   b.first_norm = p[at++], b.second_norm = p[at++];
   return b;
 }
@@ -142,6 +180,22 @@ Tensor scaled_token_rows(Eager& eager, const Parameters& root, Shared& shared, c
 }
 
 }  // namespace
+
+/// In the first block, whose input has no gradient: all up to the first products that are adapted.
+std::int64_t weights_before_trained(const Decoder& d) {
+  if (d.trains_base()) return 0;
+  std::int64_t weights = 0;
+  for (const Products& products : products_of(d)) {
+    bool adapted = false;
+    for (const Product& p : products) {
+      const bool adapts = d.lora.adapts(p.projection);
+      weights += p.in * (p.out + (adapts ? d.lora.rank : 0));
+      adapted |= adapts;
+    }
+    if (adapted) break;
+  }
+  return weights;
+}
 
 const Architecture llama_architecture{true,          llama_root,          block, share_rotary, token_rows,
                                       run<rms_norm>, final_norm<rms_norm>};

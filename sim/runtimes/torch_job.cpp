@@ -203,6 +203,14 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
   run.wrap.reduce = schedule.precision.reduction.value_or(DType::f32);
 }
 
+/// A flat parameter has one gradient.
+void note_frozen_gradients(TorchJob& job) {
+  if (job.run.runtime == Runtime::fsdp1 && is_adapted(job.run.model))
+    job.notes.emplace_back(
+        "model.lora_rank: with use_orig_params, FSDP1 computes and reduces the gradients of frozen parameters beside "
+        "trained ones too; FSDP2 does not");
+}
+
 void read_wrapping(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
   if (job.run.runtime == Runtime::ddp) return read_ddp(config, settings, job, problems);
   if (zero_stage(job.run.runtime) > 0) return read_zero(config, settings, job, problems);
@@ -221,6 +229,8 @@ void read_phases(const Config& config, TorchJob& job, Problems& problems) {
   if (saving == "sharded") job.saving = allocator::Saving::sharded;
   if (saving == "full-to-host") job.saving = allocator::Saving::full_to_host;
   if (saving == "full") job.saving = allocator::Saving::full;
+  if (job.saving && is_adapted(job.run.model))
+    problems.push_back(refusal(config, "torch.saving", "what a checkpoint of adapters gathers is not modelled"));
   if (job.run.runtime == Runtime::fsdp1 || job.run.runtime == Runtime::fsdp2) return;
   for (const char* key : {"torch.loading", "torch.saving"})
     if (!config.is_default(key)) problems.push_back(refusal(config, key, "modelled for FSDP only"));
@@ -288,6 +298,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_step(config, settings, job.run, problems);
   read_wrapping(config, settings, job, problems);
+  note_frozen_gradients(job);
   read_phases(config, job, problems);
   read_window(config, job);
   divide_tables(job.run);

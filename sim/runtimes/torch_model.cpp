@@ -21,8 +21,7 @@ Decoder of(const model::GptConfig& m, Problems&) {
           .dropout = m.dropout > 0};
 }
 
-Decoder of(const model::LlamaConfig& m, Problems& problems) {
-  if (m.lora.rank > 0) problems.emplace_back("model.lora_rank is set: LoRA is not modelled for PyTorch");
+Decoder of(const model::LlamaConfig& m, Problems&) {
   return {.family = Decoder::Family::llama,
           .width = m.width,
           .ffn = m.ffn_width,
@@ -36,7 +35,8 @@ Decoder of(const model::LlamaConfig& m, Problems& problems) {
           .out_bias = m.output_bias,
           .ffn_bias = m.ffn_bias,
           .window = m.window,
-          .full_layers = m.full_layers};
+          .full_layers = m.full_layers,
+          .lora = m.lora};
 }
 
 /// transformers' own MPT has ALiBi and no biases, whatever its configuration says.

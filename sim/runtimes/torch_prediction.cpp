@@ -121,14 +121,19 @@ FlopBasis flop_basis(const TorchRun& run) {
   FlopBasis basis{.attention_widths = static_cast<double>(attention_widths(run.model, run.batch.seq)),
                   .tokens = static_cast<double>(run.batch.tokens()) * run.micro_batches,
                   .recomputes = run.recompute};
+  double trained_weights = 0;
   for (const auto& unit : units)
     for (const ParameterShape& shape : unit) {
       basis.parameters += static_cast<double>(shape.elements());
-      if (&unit != &units.front() && shape.cols > 1) basis.product_weights += static_cast<double>(shape.elements());
+      if (&unit == &units.front() || shape.cols == 1) continue;
+      basis.product_weights += static_cast<double>(shape.elements());
+      if (shape.trained) trained_weights += static_cast<double>(shape.elements());
     }
   const auto table = static_cast<double>(head_elements(run.model));
   basis.product_weights += table;
-  basis.gradient_weights = 2 * basis.product_weights;
+  if (!is_adapted(run.model)) trained_weights += table;
+  basis.gradient_weights =
+      basis.product_weights - static_cast<double>(weights_before_trained(run.model)) + trained_weights;
   if (!is_tied(run.model)) basis.input_tables = table;
   return basis;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include "model/lora.hpp"
 #include "sim/runtimes/wrapper.hpp"
 
 namespace foreshard::sim::torch {
@@ -18,7 +19,9 @@ struct Decoder {
   bool dropout = false;                     ///< with a probability above 0 (gpt2, mingpt, opt)
   std::int64_t window = 0;                  ///< most keys of a query (llama); 0: all before it
   std::int64_t full_layers = 0;             ///< the first so many layers have no window
+  model::Lora lora;                         ///< of the llama family: as peft's, without dropout; all else is frozen
 
+  bool trains_base() const { return lora.rank == 0; }
   bool has_window(std::int64_t layer) const { return window > 0 && layer >= full_layers; }
 
   std::int64_t head_width() const { return given_head_width ? given_head_width : width / heads; }
@@ -32,6 +35,8 @@ struct Batch {
 
 /// The parameters of the decoder: the root's and each block's.
 UnitShapes unit_shapes(const Decoder& decoder);
+/// Elements of weights whose product needs no gradient of its input: it lies in front of all that is trained.
+std::int64_t weights_before_trained(const Decoder& decoder);
 /// f32 elements of the model's buffers (rotary frequencies, twice; a scale).
 std::int64_t buffer_elements(const Decoder& decoder);
 

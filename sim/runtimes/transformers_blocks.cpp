@@ -2,15 +2,16 @@
 
 namespace foreshard::sim::torch {
 
-void add_linear(Shapes& shapes, std::int64_t out, std::int64_t in, bool bias) {
-  shapes.push_back({out, in});
-  if (bias) shapes.push_back({out});
+void add_linear(Shapes& shapes, std::int64_t out, std::int64_t in, bool bias, bool trained) {
+  shapes.push_back({out, in, trained});
+  if (bias) shapes.push_back({out, 1, trained});
 }
 
 Shapes rotary_root(const Decoder& d, bool norm_bias, bool head_bias) {
-  Shapes root{{d.vocab, d.width}, {d.width}};
-  if (norm_bias) root.push_back({d.width});
-  if (!d.tied) add_linear(root, d.vocab, d.width, head_bias);
+  const bool trained = d.trains_base();
+  Shapes root{{d.vocab, d.width, trained}, {d.width, 1, trained}};
+  if (norm_bias) root.push_back({d.width, 1, trained});
+  if (!d.tied) add_linear(root, d.vocab, d.width, head_bias, trained);
   return root;
 }
 

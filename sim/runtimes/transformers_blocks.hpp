@@ -42,7 +42,7 @@ extern const Architecture gemma_architecture, gpt2_architecture, gpt_neox_archit
 // What several families do.
 
 /// A linear layer's weight, and its bias if it has one.
-void add_linear(Shapes& shapes, std::int64_t out, std::int64_t in, bool bias);
+void add_linear(Shapes& shapes, std::int64_t out, std::int64_t in, bool bias, bool trained = true);
 /// A linear layer with bias, `at` its weight.
 Tensor linear(Eager& eager, const Parameters& p, std::size_t at, const Shared& shared, const Tensor& x);
 Tensor layer_norm(Eager& eager, const Parameters& p, std::size_t at, const Tensor& x);

@@ -7,9 +7,10 @@
 
 namespace foreshard::sim::torch {
 
-/// A parameter: its first dimension and the product of the others.
+/// A parameter: its first dimension and the product of the others; a frozen one has no gradient.
 struct ParameterShape {
   std::int64_t rows = 0, cols = 1;
+  bool trained = true;
   std::int64_t elements() const { return rows * cols; }
 };
 /// The parameters of each unit in the order of PyTorch's `named_parameters`; unit 0 is the root, then the blocks.

@@ -114,6 +114,18 @@ void drop(const Row& row, torch::Model& model) {
     row.refuse("dropout", "0 for all but gpt2, opt and t5");
 }
 
+/// `lora_targets` such as q+v+down.
+void adapt(const Row& row, torch::Model& model) {
+  auto* decoder = std::get_if<torch::Decoder>(&model);
+  if (!decoder || decoder->family != torch::Decoder::Family::llama) row.refuse("lora_rank", "0 for all but llama");
+  decoder->lora = {.rank = row.number("lora_rank"), .targets = 0};
+  for (const std::string_view target : split(row.text("lora_targets"), '+')) {
+    const auto* const found = std::ranges::find(model::projection_names, std::string(target) + "_proj");
+    if (found == model::projection_names.end()) row.refuse("lora_targets", "some of q+k+v+o+gate+up+down");
+    decoder->lora.targets |= static_cast<std::uint8_t>(1U << (found - model::projection_names.begin()));
+  }
+}
+
 void read_optimizer(const Row& row, torch::TorchRun& run) {
   using torch::Update, torch::UpdateLoop;
   constexpr Update updates[] = {Update::adamw, Update::sgd, Update::sgd_with_momentum};
@@ -136,6 +148,7 @@ torch::TorchRun live_memory_run(const CsvTable& table, std::size_t index) {
                       .wrap = wrap_of(row)};
   run.recompute = row.one_of("recompute", {"none", "full"}) == 1;
   if (row.has("dropout") && row.text("dropout").find_first_not_of("0.") != std::string::npos) drop(row, run.model);
+  if (row.number_or(0, "lora_rank") > 0) adapt(row, run.model);
   read_optimizer(row, run);
   run.micro_batches = static_cast<int>(row.number_or(1, "micro_batches"));
   run.no_sync = row.flag("no_sync");

@@ -4,7 +4,9 @@
 torch's FSDP and transformers' model run on fake tensors over a fake process group; a dispatch mode follows every storage
 from birth to death. The fake device is the CPU, so attention is its fused kernel and LayerNorm keeps its statistics in the
 type of its input; transformers cannot see that positions are plain and makes an attention mask. DDP's reducer, in C++,
-reads its own tensors: --runtime ddp wants --real.
+reads its own tensors: --runtime ddp wants --real. With --lora-rank the base is frozen and projections get peft's matrices beside them (or,
+with --peft --real, by peft itself); a wholly frozen unit of FSDP1 wants --real, as its reshard compares addresses. The order of collectives is that of its last step: AG: RS: AR: and F: B: where a unit's forward or backward begins, |microN and
+|step; DDP's reductions come with their elements.
 
     pip install torch transformers    # 2.15.0 and 5.24.0 made the committed tables
     make_fsdp_memory.py MODEL WORLD_SIZE LOCAL_BATCH SEQ_LEN [--setting value ...]    # one row: its bytes as JSON
@@ -31,6 +33,9 @@ from torch.utils._pytree import tree_iter
 from torch.utils.weak import WeakIdKeyDictionary
 import transformers
 from transformers.initialization import no_init_weights
+
+from issue_order import Order
+from lora_adapters import adapt
 
 GPT2 = {"gpt2": (768, 12, 12), "gpt2-medium": (1024, 24, 16), "gpt2-large": (1280, 36, 20), "gpt2-xl": (1600, 48, 25), "gpt2-tiny": (128, 3, 4)}  # width, layers, heads
 # width, feed-forward, layers, heads, key-value heads, vocabulary, tied, other keys
@@ -103,7 +108,7 @@ class LiveBytes(TorchDispatchMode):
     def __init__(self, trace=False):
         super().__init__()
         self.boxes, self.now, self.peak, self.peak_in, self.phase = WeakIdKeyDictionary(), 0, 0, None, ""
-        self.trace, self.operator = trace, ""
+        self.trace, self.operator, self.order, self.is_ddp = trace, "", None, False
 
     def set_size(self, box, size):
         if self.trace and size != box[0]:
@@ -141,6 +146,8 @@ class LiveBytes(TorchDispatchMode):
     def __torch_dispatch__(self, op, types, args=(), kwargs=None):
         if any(issubclass(t, DTensor) for t in types):
             return NotImplemented
+        if self.order and self.phase != "update":  # clipping sums the norm there
+            self.order.add(str(op), args, self.is_ddp)
         out = op(*args, **(kwargs or {}))
         if self.trace:
             self.operator = str(op)
@@ -170,7 +177,7 @@ def sharded_by_fsdp1(model, blocks, mesh, s):
     policy = ModuleWrapPolicy({type(blocks[0])}) if s.wrap == "block" else None
     return FullyShardedDataParallel(
         model, auto_wrap_policy=policy, mixed_precision=mixed, device_id=torch.device("cpu"), device_mesh=mesh if s.replicas > 1 else None,
-        sharding_strategy=ShardingStrategy[strategy], use_orig_params=s.strategy == "full_shard",
+        sharding_strategy=ShardingStrategy[strategy], use_orig_params=s.strategy == "full_shard" or s.lora_rank > 0,
         backward_prefetch=PREFETCH[s.backward_prefetch], forward_prefetch=s.forward_prefetch)
 
 
@@ -228,12 +235,19 @@ def prepared(s, mesh):
     with no_init_weights():  # values do not matter, and fake tensors cannot draw all of them
         model = AUTO.get(type(config), transformers.AutoModelForCausalLM).from_config(config, dtype=TYPES[s.weights]).train()
     model.tie_weights()
+    inner_blocks = [block for blocks in block_lists(model, paths) for block in blocks]
+    if s.lora_rank:
+        adapt(model, inner_blocks, s)
     if s.recompute == "full":  # FSDP(checkpoint(block)): recomputation gathers nothing twice
         for blocks in block_lists(model, paths):
             for i in range(len(blocks)):
                 blocks[i] = checkpoint_wrapper(blocks[i])
     parameters = sum(p.numel() for p in model.parameters())
     every_block = [block for blocks in block_lists(model, paths) for block in blocks]
+    if s.order:
+        s.live.order, s.live.is_ddp = Order(), s.runtime == "ddp"
+        s.live.order.watch(inner_blocks, s.live)
+        s.live.order.names |= {block: f"u{i}" for i, block in enumerate(every_block)}
     return config, parameters, WRAPPERS[s.runtime](model, every_block, mesh, s)
 
 
@@ -271,10 +285,10 @@ def measure(s):
         dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
     else:
         dist.init_process_group("fake", rank=0, world_size=s.world_size * s.replicas, store=FakeStore())
+    live = s.live = LiveBytes(s.trace)
     try:
         mesh = mesh_of(s)
         with contextlib.nullcontext() if s.real else FakeTensorMode(allow_non_fake_inputs=True):
-            live = s.live = LiveBytes(s.trace)
             config, parameters, net = prepared(s, mesh)
             update, inputs = optimizer(net.parameters(), s.optimizer), inputs_of(config, s.local_batch, s.seq_len)
             for tensor in [*net.parameters(), *net.buffers(), *inputs.values()]:
@@ -286,15 +300,21 @@ def measure(s):
                     live.peak = live.now
                     if s.trace:
                         print("step", step + 1)
+                    words = live.order.words if s.order else []
+                    words.clear()
                     for k in range(s.micro_batches):
+                        words.append(f"|micro{k}")
                         after_forward = micro_batch(net, inputs, s, live, k == s.micro_batches - 1)
                     live.phase = "update"
                     clip(net, s)
                     update.step()
                     update.zero_grad(set_to_none=not s.keep_gradients)
-                    result.append(dict(peak_bytes=live.peak, peak_in=live.peak_in, after_forward_bytes=after_forward, after_step_bytes=live.now))
+                    ordered = dict(order=" ".join([*words, "|step"])) if s.order else {}
+                    result.append(ordered | dict(peak_bytes=live.peak, peak_in=live.peak_in, after_forward_bytes=after_forward, after_step_bytes=live.now))
             return parameters, initial, result
     finally:
+        for undo in s.live.order.undo if s.live.order else ():
+            undo()
         dist.destroy_process_group()
 
 
@@ -308,10 +328,11 @@ def arguments():
                               optimizer=["foreach", "forloop", "fused", "sgd-foreach", "sgd-forloop", "sgd-fused", "sgd-momentum-foreach", "sgd-momentum-forloop"],
                               backward_prefetch=list(PREFETCH), wrap=["block", "root", "blocks:2", "blocks:3"], attention=["sdpa", "eager"]).items():
         cli.add_argument(f"--{name.replace('_', '-')}", default=choices[0], choices=choices)
-    for name, default in dict(depth=0, micro_batches=1, replicas=1, reshard_to=0, step=3, bucket_cap_mb=0).items():
+    for name, default in dict(depth=0, micro_batches=1, replicas=1, reshard_to=0, step=3, bucket_cap_mb=0, lora_rank=0).items():
         cli.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
     cli.add_argument("--dropout", type=float, default=0.0)
-    for name in ("real", "forward-prefetch", "no-sync", "clip", "trace", "bucket-view", "keep-gradients"):
+    cli.add_argument("--lora-targets", default="q+v", help="of q k v o gate up down, joined by +")
+    for name in ("real", "forward-prefetch", "no-sync", "clip", "trace", "bucket-view", "keep-gradients", "peft", "order"):
         cli.add_argument(f"--{name}", action="store_true")
     cli.add_argument("--table")
     return cli
@@ -319,21 +340,23 @@ def arguments():
 
 SHAPE = ["model", "world_size", "local_batch", "seq_len"]
 MEASURED = ["parameters", "initial_bytes", "peak_bytes", "peak_in", "after_forward_bytes", "after_step_bytes"]
+ORDER = "order"  # measured where a table has that column
 
 
 def settings_of_row(cli, row):
     words = [row[name] for name in SHAPE]
     for name, value in row.items():
         flag = f"--{name.replace('_', '-')}"
-        if name in (*MEASURED, *SHAPE) or value in ("", "False"):
+        if name in (*MEASURED, *SHAPE, ORDER) or value in ("", "False"):
             continue
         words += [flag] if value == "True" else [flag, value]
-    return cli.parse_args(words)
+    return cli.parse_args(words + (["--order"] if ORDER in row else []))
 
 
 def measure_table(cli, path):
     rows = list(csv.DictReader(open(path)))
-    columns = [name for name in rows[0] if name not in MEASURED] + MEASURED
+    measured = MEASURED + ([ORDER] if ORDER in rows[0] else [])
+    columns = [name for name in rows[0] if name not in measured] + measured
     with open(path, "w", newline="") as file:
         table = csv.DictWriter(file, columns, lineterminator="\n")
         table.writeheader()

@@ -159,6 +159,18 @@ TEST(TorchJob, RefusesByNameWhatFsdpHasNot) {
             std::string::npos);
 }
 
+TEST(TorchJob, RefusesLoraWhereItsMemoryIsNotKnown) {
+  const auto refusal = [](const char* profile, const char* key) {
+    return refusal_of(
+        {profile, "--parallel.world_size=4", "--model.preset=byte-llama-tiny", "--model.lora_rank=4", key});
+  };
+  EXPECT_EQ(refusal("--runtime.profile=pytorch-fsdp1", "--precision.param=bf16"), "");
+  EXPECT_EQ(refusal("--runtime.profile=pytorch-ddp", "--torch.bucket_cap_mb=5"), "");
+  EXPECT_THAT(refusal("--runtime.profile=pytorch-ddp", "--precision.param=bf16"), HasSubstr("autocast"));
+  EXPECT_THAT(refusal("--runtime.profile=deepspeed-zero3", "--torch.tf32"), HasSubstr("DeepSpeed"));
+  EXPECT_THAT(refusal("--runtime.profile=pytorch-fsdp2", "--torch.saving=full"), HasSubstr("torch.saving"));
+}
+
 TEST(TorchJob, ReadsHowItIsLoadedSavedAndReduced) {
   const TorchJob job = job_of({"--parallel.world_size=4", "--parallel.reduce_limit=3", "--torch.loading=whole-half",
                                "--torch.saving=full-to-host", "--torch.unshard_async", "--torch.release=2.4"});

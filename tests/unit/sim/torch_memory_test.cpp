@@ -62,7 +62,8 @@ TEST(TorchMemory, EqualsPyTorchOnRealTensorsWithoutAMask) {
   expect_exact_table("fsdp_memory_real.csv", 15, real_tensors);
 }
 
-/// OPT, GPT-NeoX, Phi, Gemma, Qwen3, MPT, T5, ViT: tiny ones in many settings, and published sizes.
+/// OPT, GPT-NeoX, Phi, Gemma, Qwen3, MPT, T5, ViT: tiny ones in many settings, and
+/// published sizes.
 TEST(TorchMemory, EqualsPyTorchForOtherFamilies) { expect_exact_table("fsdp_memory_families.csv", 67); }
 
 /// Optimizers, types of weights and reductions, replicas, resharding to fewer ranks, clipping, dropout, one rank, many.
@@ -73,6 +74,9 @@ TEST(TorchMemory, EqualsPyTorchForOtherUnitsThanBlocks) { expect_exact_table("fs
 
 /// DistributedDataParallel, run on real tensors of small models.
 TEST(TorchMemory, EqualsPyTorchsDdp) { expect_exact_table("ddp_memory.csv", 27, real_tensors); }
+
+/// Under FSDP1 and DDP on real tensors: FSDP1 does not reshard a frozen root where it sees fake ones.
+TEST(TorchMemory, EqualsPyTorchWithLora) { expect_exact_table("lora_memory.csv", 63); }
 
 struct Profiled {
   const char* model;
