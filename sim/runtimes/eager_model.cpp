@@ -40,6 +40,7 @@ std::int64_t head_elements(const Model& model) {
 }
 
 bool is_tied(const Model& model) {
+  if (const auto* t5 = std::get_if<T5>(&model)) return t5->tied;
   const auto* decoder = std::get_if<Decoder>(&model);
   return !decoder || decoder->tied;
 }

@@ -88,6 +88,11 @@ Decoder mpt(std::int64_t width, std::int64_t layers, std::int64_t heads, std::in
   return d;
 }
 
+T5 untied(T5 t5) {
+  t5.tied = false;
+  return t5;
+}
+
 }  // namespace
 
 const std::map<std::string, Model>& named_models() {
@@ -137,6 +142,9 @@ const std::map<std::string, Model>& named_models() {
       {"flan-t5-base", T5{768, 64, 2048, 12, 12, 32128, true}},
       {"t5-3b", T5{1024, 128, 16384, 24, 32, 32128, false}},
       {"t5-11b", T5{1024, 128, 65536, 24, 128, 32128, false}},
+      {"t5-untied", untied(T5{128, 16, 352, 2, 6, 509, true})},
+      {"t5-v1.1-small", untied(T5{512, 64, 1024, 8, 6, 32128, true})},
+      {"t5-v1.1-xl", untied(T5{2048, 64, 5120, 24, 32, 32128, true})},
       {"vit-tiny", Vit{128, 512, 3, 4, 32, 8}},
       {"vit-base", Vit{768, 3072, 12, 12}},
       {"vit-large", Vit{1024, 4096, 24, 16}},

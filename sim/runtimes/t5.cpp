@@ -18,8 +18,8 @@ class Seq2Seq {
     const Tensor encoded = stack(tokens, {}, root[1]);
     const Storage shifted = eager_.empty(batch_.tokens(), DType::i64);
     const Tensor decoded = stack(shifted, encoded, root[2]);
-    const Tensor scaled = eager_.scale(decoded);
-    logits = eager_.linear(scaled, root[0], {}, batch_.tokens());
+    const Tensor read = model_.tied ? eager_.scale(decoded) : decoded;
+    logits = eager_.linear(read, model_.tied ? root[0] : root[3], {}, batch_.tokens());
     const Tensor loss = eager_.cross_entropy(logits, tokens);
     loss.edge.node->pre.emplace_back([cache = std::move(cache_)] {});
     return loss;
@@ -66,6 +66,7 @@ class Seq2Seq {
 
 UnitShapes unit_shapes(const T5& m) {
   UnitShapes units{{{m.vocab, m.width}, {m.width}, {m.width}}};
+  if (!m.tied) units[0].push_back({m.vocab, m.width});
   for (const bool is_decoder : {false, true})
     for (std::int64_t i = 0; i < m.layers; ++i) units.push_back(t5_block_shapes(m, is_decoder, i == 0));
   return units;

@@ -13,6 +13,8 @@ struct T5 {
   /// The decoder returns keys and values of both its attentions in training too, as transformers did before release 5
   /// unless told otherwise: a part of the model's output, which the training loop holds until backward has ended.
   bool returns_cache = false;
+  /// The head's weight is the token table, and what it reads is scaled; else, as in T5 1.1, it has one of its own.
+  bool tied = true;
 
   std::int64_t attention_width() const { return heads * head_width; }
 };

@@ -58,17 +58,17 @@ Decoder of(const model::MptConfig& m, Problems& problems) {
 
 T5 of(const model::T5Config& m, Problems& problems) {
   using FeedForward = model::T5Config::FeedForward;
-  if (m.layers_of_decoder() != m.layers || !m.tied_head || m.buckets != 32 || m.feed_forward == FeedForward::gated_silu)
+  if (m.layers_of_decoder() != m.layers || m.buckets != 32 || m.feed_forward == FeedForward::gated_silu)
     problems.emplace_back(
-        "T5 is modelled for PyTorch with as many blocks in both stacks, a tied head, 32 buckets, and relu or "
-        "gated-gelu");
+        "T5 is modelled for PyTorch with as many blocks in both stacks, 32 buckets, and relu or gated-gelu");
   return {.width = m.width,
           .head_width = m.head_width,
           .ffn = m.ffn_width,
           .layers = m.layers,
           .heads = m.heads,
           .vocab = m.vocab_size,
-          .gated = m.feed_forward != FeedForward::relu};
+          .gated = m.feed_forward != FeedForward::relu,
+          .tied = m.tied_head};
 }
 
 /// Square images and patches of three colours.

@@ -3,6 +3,13 @@ from torch.distributed.fsdp import _flat_param, _runtime_utils
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group
 
 
+def ends_of(block):
+    """Modules that run first and last in a block of Llama's family or of T5."""
+    if hasattr(block, "layer"):
+        return block.layer[0].layer_norm, block.layer[-1].DenseReluDense
+    return block.input_layernorm, block.mlp
+
+
 class Order:
     """What is issued, by the units that runtimes work on when they call their collectives."""
 
@@ -32,9 +39,9 @@ class Order:
                 out.register_hook(lambda _: self.words.append(f"B:{unit}"))
         for i, block in enumerate(blocks):
             self.names[block] = f"u{i}"
-            if hasattr(block, "mlp"):
-                block.input_layernorm.register_forward_pre_hook(lambda *a, i=i: began(*a, f"u{i}"))
-                block.mlp.register_forward_hook(lambda *a, i=i: ended(*a, f"u{i}"))
+            first, last = ends_of(block)
+            first.register_forward_pre_hook(lambda *a, i=i: began(*a, f"u{i}"))
+            last.register_forward_hook(lambda *a, i=i: ended(*a, f"u{i}"))
         group = _fsdp_param_group.FSDPParamGroup
         self.undo = [self.working_on(_flat_param.FlatParamHandle, "unshard", lambda a: a[0]._fully_sharded_module),
                      self.working_on(_runtime_utils, "_reduce_grad", lambda a: a[1]._fully_sharded_module),

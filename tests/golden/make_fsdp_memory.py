@@ -19,6 +19,7 @@ import argparse, contextlib, csv, gc, json, sys, warnings, weakref
 
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
@@ -56,13 +57,18 @@ OPT = {"opt-tiny": (128, 512, 2, 4, 512), "opt-125m": (768, 3072, 12, 12, 50272)
 MPT = {"mpt-tiny": (128, 3, 4, 512), "mpt-odd": (120, 2, 6, 509), "mpt-1b": (2048, 24, 16, 50368), "mpt-7b": (4096, 32, 32, 50432)}  # width, layers, heads, vocabulary
 T5 = {"t5-tiny": (128, 32, 256, 3, 4, 512, "relu"), "t5-gated": (128, 16, 352, 2, 6, 512, "gated-gelu"), "t5-small": (512, 64, 2048, 6, 8, 32128, "relu"),
       "flan-t5-base": (768, 64, 2048, 12, 12, 32128, "gated-gelu"), "t5-3b": (1024, 128, 16384, 24, 32, 32128, "relu"),
-      "t5-11b": (1024, 128, 65536, 24, 128, 32128, "relu")}  # width, head width, feed-forward, layers, heads, vocabulary
+      "t5-11b": (1024, 128, 65536, 24, 128, 32128, "relu"), "t5-untied": (128, 16, 352, 2, 6, 509, "gated-gelu"),
+      "t5-v1.1-small": (512, 64, 1024, 8, 6, 32128, "gated-gelu"), "t5-v1.1-xl": (2048, 64, 5120, 24, 32, 32128, "gated-gelu")}  # width, head width, feed-forward, layers, heads, vocabulary
 VIT = {"vit-tiny": (128, 512, 3, 4, 32, 8), "vit-base": (768, 3072, 12, 12, 224, 16), "vit-large": (1024, 4096, 24, 16, 224, 16), "vit-huge": (1280, 5120, 32, 16, 224, 14)}
 
 
 def llama_like(kind, width, ffn, layers, heads, kv, vocab, tied, more=None):
     return kind(hidden_size=width, intermediate_size=ffn, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=kv, vocab_size=vocab,
                 max_position_embeddings=8192, tie_word_embeddings=tied, **(more or {}))
+
+
+def has_own_head(name):
+    return name == "t5-untied" or name.startswith("t5-v1.1")
 
 
 def model_config(name, p):
@@ -84,7 +90,7 @@ def model_config(name, p):
     if name in T5:
         width, head, ffn, layers, heads, vocab, activation = T5[name]
         return transformers.T5Config(d_model=width, d_kv=head, d_ff=ffn, num_layers=layers, num_heads=heads, vocab_size=vocab, feed_forward_proj=activation,
-                                     dropout_rate=p, decoder_start_token_id=0), "encoder.block decoder.block"
+                                     dropout_rate=p, decoder_start_token_id=0, tie_word_embeddings=not has_own_head(name)), "encoder.block decoder.block"
     if name in VIT:
         width, ffn, layers, heads, image, patch = VIT[name]
         return transformers.ViTConfig(hidden_size=width, intermediate_size=ffn, num_hidden_layers=layers, num_attention_heads=heads, image_size=image, patch_size=patch,
@@ -235,6 +241,8 @@ def prepared(s, mesh):
     with no_init_weights():  # values do not matter, and fake tensors cannot draw all of them
         model = AUTO.get(type(config), transformers.AutoModelForCausalLM).from_config(config, dtype=TYPES[s.weights]).train()
     model.tie_weights()
+    if has_own_head(s.model):  # as from_pretrained leaves it, where the checkpoint has both tables
+        model.lm_head.weight = nn.Parameter(torch.empty_like(model.shared.weight))
     inner_blocks = [block for blocks in block_lists(model, paths) for block in blocks]
     if s.lora_rank:
         adapt(model, inner_blocks, s)

@@ -1,19 +1,11 @@
 // LoRA on models of Llama's family under PyTorch's FSDP1, FSDP2 and DDP. Its memory is compared with PyTorch's in
-// torch_memory_test.cpp, of the same table.
-#include <gmock/gmock.h>
+// torch_memory_test.cpp, what it issues in torch_issue_order_test.cpp.
 #include <gtest/gtest.h>
-
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <sstream>
 
 #include "plan/build.hpp"
 #include "sim/runtimes/named_models.hpp"
 #include "sim/runtimes/torch_model.hpp"
 #include "sim/runtimes/torch_prediction.hpp"
-#include "sim/validation/live_memory.hpp"
 
 namespace foreshard::sim::torch {
 namespace {
@@ -23,40 +15,6 @@ using model::OpKind;
 const Cluster& cluster() {
   static const Cluster one = read_cluster("dgx-a100");
   return one;
-}
-
-/// What a run issues in one of its steps; DDP's reductions by their elements, as the table has them.
-std::string order_of(const TorchRun& run, int steps) {
-  GpuKernels kernels(cluster(), {}, run.wrap.world, run.wrap.replicas);
-  Gpu gpu(kernels, {});
-  gpu.keep_trace();
-  TorchSteps training(run, gpu);
-  for (int i = 0; i < steps; ++i) training.step();
-  const std::string text = order_text(gpu.ran(), gpu.micro_batch_starts());
-  if (run.runtime != Runtime::ddp) return text;
-  std::vector<std::string> words;
-  std::istringstream stream(text);
-  auto reduction = gpu.ran().begin();
-  for (std::string word; stream >> word; words.push_back(word)) {
-    if (!word.starts_with("AR:")) continue;
-    reduction = std::find_if(reduction, gpu.ran().end(), [](const Ran& ran) { return ran.kind == OpKind::all_reduce; });
-    word = fmt::format("AR:{}", std::llround(reduction++->bytes) / size_bytes(DType::f32));
-  }
-  return fmt::format("{}", fmt::join(words, " "));
-}
-
-/// The table's DDP has one rank, whose reducer goes through the same buckets as any.
-TEST(TorchLora, IssuesWhatPyTorchIssues) {
-  const validation::CsvTable table = validation::read_csv(FORESHARD_GOLDEN_DIR "/lora_memory.csv");
-  ASSERT_EQ(table.rows.size(), 63u);
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    TorchRun run = validation::live_memory_run(table, row);
-    if (run.wrap.world == 1 && run.runtime != Runtime::ddp) continue;  // a group of one rank issues nothing here
-    if (run.runtime == Runtime::ddp) run.wrap.replicas = 2;
-    if (run.wrap.blocks_per_unit != 1) continue;  // its units are named by their first block, ours are counted
-    EXPECT_EQ(order_of(run, validation::live_memory_step(table, row)), table.rows[row][table.column("order")])
-        << fmt::format("row {}: {}", row + 1, fmt::join(table.rows[row], ","));
-  }
 }
 
 model::LlamaConfig adapted(std::uint8_t targets) {

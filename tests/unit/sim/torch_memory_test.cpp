@@ -73,7 +73,10 @@ TEST(TorchMemory, EqualsPyTorchWithOtherOptions) { expect_exact_table("fsdp_memo
 TEST(TorchMemory, EqualsPyTorchForOtherUnitsThanBlocks) { expect_exact_table("fsdp_memory_wraps.csv", 24); }
 
 /// DistributedDataParallel, run on real tensors of small models.
-TEST(TorchMemory, EqualsPyTorchsDdp) { expect_exact_table("ddp_memory.csv", 27, real_tensors); }
+TEST(TorchMemory, EqualsPyTorchsDdp) { expect_exact_table("ddp_memory.csv", 28, real_tensors); }
+
+/// T5 1.1, as it is loaded where the checkpoint has both tables.
+TEST(TorchMemory, EqualsPyTorchForT5WithAHeadOfItsOwn) { expect_exact_table("t5_untied_memory.csv", 8); }
 
 /// Under FSDP1 and DDP on real tensors: FSDP1 does not reshard a frozen root where it sees fake ones.
 TEST(TorchMemory, EqualsPyTorchWithLora) { expect_exact_table("lora_memory.csv", 63); }
