@@ -203,12 +203,14 @@ void read_step(const Config& config, const plan::Settings& settings, TorchRun& r
   run.wrap.reduce = schedule.precision.reduction.value_or(DType::f32);
 }
 
-/// A flat parameter has one gradient.
-void note_frozen_gradients(TorchJob& job) {
-  if (job.run.runtime == Runtime::fsdp1 && is_adapted(job.run.model))
-    job.notes.emplace_back(
-        "model.lora_rank: with use_orig_params, FSDP1 computes and reduces the gradients of frozen parameters beside "
-        "trained ones too; FSDP2 does not");
+/// A flat parameter has one gradient. Source: github.com/pytorch/pytorch/pull/98221, first released in 2.1.
+void read_frozen(const Config& config, TorchJob& job, Problems& problems) {
+  if (job.run.runtime != Runtime::fsdp1 || !is_adapted(job.run.model)) return;
+  if (!job.run.traits.early_stop)  // before 2.1
+    problems.push_back(refusal(config, "torch.release", "FSDP1 takes LoRA in a unit with its frozen base from 2.1 on"));
+  job.notes.emplace_back(
+      "model.lora_rank: with use_orig_params, FSDP1 computes and reduces the gradients of frozen parameters beside "
+      "trained ones too; FSDP2 does not");
 }
 
 void read_wrapping(const Config& config, const plan::Settings& settings, TorchJob& job, Problems& problems) {
@@ -298,7 +300,7 @@ TorchJob read_torch_job(const Config& config, const plan::Settings& settings) {
   job.allocator = allocator::parse_settings(config.get<std::string>("torch.alloc_conf"));
   read_step(config, settings, job.run, problems);
   read_wrapping(config, settings, job, problems);
-  note_frozen_gradients(job);
+  read_frozen(config, job, problems);
   read_phases(config, job, problems);
   read_window(config, job);
   divide_tables(job.run);

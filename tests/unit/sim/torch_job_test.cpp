@@ -169,6 +169,8 @@ TEST(TorchJob, RefusesLoraWhereItsMemoryIsNotKnown) {
   EXPECT_THAT(refusal("--runtime.profile=pytorch-ddp", "--precision.param=bf16"), HasSubstr("autocast"));
   EXPECT_THAT(refusal("--runtime.profile=deepspeed-zero3", "--torch.tf32"), HasSubstr("DeepSpeed"));
   EXPECT_THAT(refusal("--runtime.profile=pytorch-fsdp2", "--torch.saving=full"), HasSubstr("torch.saving"));
+  EXPECT_THAT(refusal("--runtime.profile=pytorch-fsdp1", "--torch.release=2.0"), HasSubstr("from 2.1 on"));
+  EXPECT_EQ(refusal("--runtime.profile=pytorch-fsdp2", "--torch.release=2.4"), "");
 }
 
 TEST(TorchJob, ReadsHowItIsLoadedSavedAndReduced) {
