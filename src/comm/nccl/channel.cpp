@@ -56,6 +56,19 @@ void await(ncclComm_t comm, ncclResult_t result, std::string_view call, Deadline
   check(result, call);
 }
 
+/// Waits for `maker`, whose call made `comm`, which may be known only then, and for `comm` itself. Nothing is left of
+/// one that cannot be used.
+void await_made(const ncclComm_t& comm, ncclComm_t maker, ncclResult_t result, std::string_view call,
+                Deadline deadline) {
+  try {
+    await(maker, result, call, deadline);
+    await(comm, ncclInProgress, call, deadline);
+  } catch (...) {
+    if (comm) ncclCommAbort(comm);
+    throw;
+  }
+}
+
 ncclConfig_t without_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -108,8 +121,7 @@ Channel connect(Communicator& ranks, Deadline deadline) {
   ncclConfig_t config = without_blocking();
   ncclComm_t comm = nullptr;
   const ncclResult_t result = ncclCommInitRankConfig(&comm, ranks.size(), id, ranks.rank(), &config);
-  check(result, "ncclCommInitRankConfig");
-  await(comm, ncclInProgress, "ncclCommInitRankConfig", deadline);
+  await_made(comm, comm, result, "ncclCommInitRankConfig", deadline);
   return {comm, ranks.size(), ranks.rank()};
 }
 
@@ -120,8 +132,7 @@ Channel split(const Channel& world, std::span<const int> members, int rank, Dead
   ncclConfig_t config = without_blocking();
   ncclComm_t comm = nullptr;
   const ncclResult_t result = ncclCommSplit(world.comm(), members.front(), index, &comm, &config);
-  await(world.comm(), result, "ncclCommSplit", deadline);
-  await(comm, ncclInProgress, "ncclCommSplit", deadline);
+  await_made(comm, world.comm(), result, "ncclCommSplit", deadline);
   return {comm, static_cast<int>(members.size()), index};
 }
 

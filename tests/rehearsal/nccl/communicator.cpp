@@ -15,8 +15,7 @@ void ncclComm::begin(std::function<ncclResult_t()> work) {
 }
 
 ncclResult_t ncclComm::fail(ncclResult_t error, const std::string& what) {
-  const std::lock_guard lock(mutex);
-  last_error = what;
+  rehearsal::note_nccl_error(what);
   rehearsal::report("NCCL: " + what);
   return error;
 }
@@ -40,6 +39,15 @@ ncclResult_t ncclComm::ready() {
 
 namespace rehearsal {
 namespace {
+
+struct LastError {
+  std::mutex mutex;
+  std::string text;
+};
+LastError& last_error_of_all() {
+  static auto* last = new LastError;
+  return *last;
+}
 
 struct Cliques {
   std::mutex mutex;
@@ -86,6 +94,12 @@ ncclResult_t call_nccl(const char* name, Body body) {
 }
 
 }  // namespace
+
+void note_nccl_error(const std::string& what) {
+  const std::lock_guard lock(last_error_of_all().mutex);
+  last_error_of_all().text = what;
+}
+
 }  // namespace rehearsal
 
 using namespace rehearsal;
@@ -187,7 +201,13 @@ ncclResult_t ncclCommCount(ncclComm_t comm, int* count) { return *count = comm->
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) { return *rank = comm->rank, ncclSuccess; }
 ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) { return *device = comm->device, ncclSuccess; }
 
-const char* ncclGetLastError(ncclComm_t comm) { return comm == nullptr ? "" : comm->last_error.c_str(); }
+/// Of any communicator, as NCCL's: it does not use the parameter.
+const char* ncclGetLastError(ncclComm_t) {
+  thread_local std::string copy;
+  const std::lock_guard lock(last_error_of_all().mutex);
+  copy = last_error_of_all().text;
+  return copy.c_str();
+}
 const char* ncclGetErrorString(ncclResult_t result) {
   static constexpr const char* texts[] = {"no error",
                                           "unhandled cuda error",

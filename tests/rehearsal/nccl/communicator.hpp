@@ -6,6 +6,10 @@
 
 #include "rehearsal/nccl/clique.hpp"
 
+namespace rehearsal {
+void note_nccl_error(const std::string& what);
+}
+
 /// One rank's communicator. While one thread uses it another may ask for its errors.
 struct ncclComm {
   mutable std::recursive_mutex mutex;
@@ -15,7 +19,6 @@ struct ncclComm {
   std::shared_ptr<rehearsal::Fate> fate = std::make_shared<rehearsal::Fate>();
   std::size_t splits = 0;
   bool used = false;
-  std::string last_error;
   /// What it has not done yet; each question about errors moves it on. ncclInProgress, or how it ended.
   std::function<ncclResult_t()> pending;
   void begin(std::function<ncclResult_t()>);
