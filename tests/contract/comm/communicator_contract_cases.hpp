@@ -6,13 +6,13 @@
 #include <chrono>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
-#include "contract/comm/communicator_contract.hpp"
+#include "contract/comm/group_contract_cases.hpp"
 
-/// The cases of the contract: include it in one file per implementation, and instantiate.
+/// The cases of the contract of whole communicators, beside those of groups: include it in one file per implementation,
+/// and instantiate.
 namespace foreshard::comm::testing {
 
-constexpr std::int64_t mebibyte = 1 << 20;
+class CommunicatorContract : public OnEveryRank {};
 
 TEST_P(CommunicatorContract, NamesItsRanks) {
   std::atomic<int> sum{0}, here{0};
@@ -78,32 +78,6 @@ TEST_P(CommunicatorContract, BarrierHoldsEveryoneBack) {
   });
 }
 
-TEST_P(CommunicatorContract, CollectivesOfEveryTypeAndCount) {
-  on_every_rank(2 * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
-    const std::vector<int> members = all_ranks(size());
-    const auto group = ranks.group(members);
-    for (const int count : {0, 1, size() - 1, size(), size() + 1, 37, 1024, 1537}) {
-      check_collectives_of_every_type(ranks, *group, Deal(arena), members, count);
-    }
-  });
-}
-
-// Several chunks of scratch; results that are stored past the cache (from 4 MiB).
-TEST_P(CommunicatorContract, LargeCollectives) {
-  on_every_rank(32 * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
-    const std::vector<int> members = all_ranks(size());
-    const auto group = ranks.group(members);
-    const std::int64_t past_cache = 4 * mebibyte / 8, several_chunks = size() * 100'000 + 3;
-    check_all_gather<std::int64_t>(ranks, *group, Deal(arena), members, past_cache / std::max(1, size() - 1) + 5, true);
-    if (size() <= 3) check_reduce_scatter<double>(ranks, *group, Deal(arena), members, past_cache + 5, false);
-    check_all_reduce<double>(ranks, *group, Deal(arena), members, past_cache + 5, Reduce::in_place);
-    check_all_reduce<float>(ranks, *group, Deal(arena), members, several_chunks, Reduce::accumulate);
-    check_all_reduce<Bf16>(ranks, *group, Deal(arena), members, several_chunks, Reduce::accumulate);
-    check_all_reduce<Bf16, float>(ranks, *group, Deal(arena), members, several_chunks, Reduce::accumulate);
-    check_all_reduce<float, Bf16>(ranks, *group, Deal(arena), members, several_chunks, Reduce::apart);
-  });
-}
-
 /// 1 from member 0 and a quarter of its unit in the last place, 2^-9, from each other member: a sum in bf16 would
 /// stay 1. In f32 it is exact, and a bf16 result is within half a unit of it, 2^-8 of 1, however many members there
 /// are.
@@ -126,37 +100,6 @@ TEST_P(CommunicatorContract, HalvesAreSummedInFloat) {
   });
 }
 
-TEST_P(CommunicatorContract, OneMemberActsAlone) {
-  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
-    const std::vector<int> members{ranks.rank()};
-    const auto group = ranks.group(members);
-    EXPECT_EQ(group->size(), 1);
-    check_collectives_of_every_type(ranks, *group, Deal(arena), members, 1001);
-    EXPECT_EQ(ranks.counters().all_gather.received_bytes, 0U);
-    EXPECT_EQ(ranks.counters().all_reduce.received_bytes, 0U);
-  });
-}
-
-TEST_P(CommunicatorContract, StridedGroupsActIndependently) {
-  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
-    std::vector<int> members;
-    for (int rank = ranks.rank() % 2; rank < size(); rank += 2) members.push_back(rank);
-    const auto group = ranks.group(members);
-    EXPECT_EQ(group->index(), ranks.rank() / 2);
-    for (int repeat = 0; repeat <= ranks.rank() % 2; ++repeat)
-      check_collectives<float>(ranks, *group, Deal(arena), members, 501);
-  });
-}
-
-TEST_P(CommunicatorContract, OrderOfMembersIsTheOrderOfShards) {
-  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
-    std::vector<int> members = all_ranks(size());
-    std::reverse(members.begin(), members.end());
-    const auto group = ranks.group(members);
-    check_collectives<float>(ranks, *group, Deal(arena), members, 129);
-  });
-}
-
 TEST_P(CommunicatorContract, GroupsDrivenBySeveralThreads) {
   constexpr int lanes = 3;
   on_every_rank(lanes * mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
@@ -168,24 +111,10 @@ TEST_P(CommunicatorContract, GroupsDrivenBySeveralThreads) {
       threads.emplace_back([&, lane] {
         const Deal own(arena.subspan(static_cast<std::size_t>(lane * mebibyte), mebibyte));
         for (int repeat = 0; repeat < 5; ++repeat)
-          check_collectives<float>(ranks, *groups[lane], own, members, 1000 + 100 * lane + repeat);
+          check_collectives<float>({GetParam(), ranks, *groups[lane], members, own}, 1000 + 100 * lane + repeat);
       });
     }
     for (std::thread& thread : threads) thread.join();
-  });
-}
-
-TEST_P(CommunicatorContract, BitsDoNotDependOnWhoIsLate) {
-  on_every_rank(mebibyte, [&](Communicator& ranks, std::span<std::byte> arena) {
-    const std::vector<int> members = all_ranks(size());
-    const auto group = ranks.group(members);
-    for (int round = 0; round < 40; ++round) {
-      const auto dice = philox(1, static_cast<std::uint64_t>(ranks.rank()), static_cast<std::uint64_t>(round));
-      if (dice[0] % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(dice[1] % 300));
-      check_all_gather<float>(ranks, *group, Deal(arena), members, 333, round % 2 == 0);
-      check_reduce_scatter<float>(ranks, *group, Deal(arena), members, 333, round % 2 == 1);
-      check_all_reduce<float>(ranks, *group, Deal(arena), members, 333, static_cast<Reduce>(round % 3));
-    }
   });
 }
 

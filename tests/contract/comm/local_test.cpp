@@ -26,10 +26,10 @@ Run threads(int size) {
   return {"threads_" + std::to_string(size), size, [size](const auto& function) { on_threads(size, function); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Local, CommunicatorContract,
-                         ::testing::Values(threads(1), threads(2), threads(3), threads(4), threads(5), threads(8),
-                                           threads(16)),
-                         name_of_run);
+const auto runs =
+    ::testing::Values(threads(1), threads(2), threads(3), threads(4), threads(5), threads(8), threads(16));
+INSTANTIATE_TEST_SUITE_P(Local, GroupContract, runs, name_of_run);
+INSTANTIATE_TEST_SUITE_P(Local, CommunicatorContract, runs, name_of_run);
 
 std::string error_of(const std::function<void()>& call) {
   try {

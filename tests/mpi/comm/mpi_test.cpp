@@ -23,12 +23,11 @@ Run on_mpi(const std::string& name, const MpiOptions& options) {
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorContract,
-                         ::testing::Values(on_mpi("shared_memory", {}), on_mpi("messages", {.shared_memory = false}),
-                                           on_mpi("two_ranks_per_node", {.ranks_per_node = 2}),
-                                           on_mpi("short_messages",
-                                                  {.shared_memory = false, .longest_message_bytes = 4000})),
-                         name_of_run);
+const auto runs = ::testing::Values(on_mpi("shared_memory", {}), on_mpi("messages", {.shared_memory = false}),
+                                    on_mpi("two_ranks_per_node", {.ranks_per_node = 2}),
+                                    on_mpi("short_messages", {.shared_memory = false, .longest_message_bytes = 4000}));
+INSTANTIATE_TEST_SUITE_P(Mpi, GroupContract, runs, name_of_run);
+INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorContract, runs, name_of_run);
 
 std::string transport_of(const MpiOptions& options) {
   const auto ranks = make_mpi(options);
