@@ -12,7 +12,15 @@ using plan::OpKind;
 
 Collectives::Collectives(const plan::Mesh& mesh, comm::Communicator& ranks, comm::nccl::Deadline deadline)
     : world_(comm::nccl::connect(ranks, deadline)) {
-  const int rank = ranks.rank();
+  try {
+    split(mesh, ranks.rank(), deadline);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+void Collectives::split(const plan::Mesh& mesh, int rank, comm::nccl::Deadline deadline) {
   gather_ = comm::nccl::split(world_, mesh.shard_group(rank), rank, deadline);
   reduce_ = comm::nccl::split(world_, mesh.shard_group(rank), rank, deadline);
   inner_ = comm::nccl::split(world_, mesh.inner_group(rank), rank, deadline);
@@ -34,7 +42,7 @@ const Channel& Collectives::channel_of(const Op& op) const {
   }
 }
 
-void Collectives::run(const Op& op, const plan::Plan& plan, std::byte* from, std::byte* to, Queue queue) {
+void Collectives::run(const Op& op, const plan::Plan& plan, std::byte* from, std::byte* to, DeviceQueue queue) {
   const plan::Operand &input = plan.inputs(op)[0], &output = plan.outputs(op)[0];
   const Channel& channel = channel_of(op);
   const Sum sum{op.sizes.rows, input.dtype, output.dtype, op.accumulate};
@@ -51,29 +59,6 @@ void Collectives::run(const Op& op, const plan::Plan& plan, std::byte* from, std
     default:
       return all_reduce(channel, sum, from, to, queue);
   }
-}
-
-void Collectives::all_gather(const Channel& channel, std::int64_t count, DType dtype, std::byte* from, std::byte* to,
-                             Queue queue) {
-  if (channel.size() > 1) return channel.all_gather(from, to, count, dtype, queue.stream.get());
-  if (from != to) queue.kernels.copy(from, to, count * size_bytes(dtype));
-}
-
-void Collectives::reduce_scatter(const Channel& channel, const Sum& sum, std::byte* from, std::byte* to, Queue queue) {
-  std::byte* own = from + channel.index() * sum.count * size_bytes(sum.travels);
-  if (channel.size() > 1)
-    channel.reduce_scatter(from, sum.direct() ? to : own, sum.count, sum.travels, queue.stream.get());
-  if (channel.size() == 1 || !sum.direct())
-    queue.kernels.cast(sum.count, sum.accumulate, {own, sum.travels}, {to, sum.stays});
-}
-
-void Collectives::all_reduce(const Channel& channel, const Sum& sum, std::byte* from, std::byte* to, Queue queue) {
-  const bool direct = sum.direct();
-  if (channel.size() > 1)
-    channel.all_reduce(from, direct ? to : from, sum.count, sum.travels, queue.stream.get());
-  else if (direct && from != to)
-    queue.kernels.copy(from, to, sum.count * size_bytes(sum.travels));
-  if (!direct) queue.kernels.cast(sum.count, sum.accumulate, {from, sum.travels}, {to, sum.stays});
 }
 
 void Collectives::expect_sound() const {
