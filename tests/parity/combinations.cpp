@@ -54,9 +54,10 @@ const std::vector<plan::Offload> offloads{
 const std::vector<Wrap> wraps{
     {}, {.policy = Policy::blocks, .count = 2}, {.policy = Policy::size, .count = 500}, {.policy = Policy::none}};
 
-/// Without what is nothing but noise.
+/// Each family once, without what is nothing but noise.
 const std::vector<Family> models = [] {
   std::vector<Family> all = families();
+  std::erase_if(all, [](const Family& family) { return family.name == "lora"; });
   for (Family& family : all)
     if (auto* vit = std::get_if<model::VitConfig>(&family.model)) vit->qkv_bias = false;
   return all;

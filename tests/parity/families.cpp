@@ -52,6 +52,15 @@ Family llama() {
                                     of_kinds({OpKind::linear, OpKind::add, OpKind::swiglu})})};
 }
 
+/// The same beside whose projections matrices of LoRA are trained, alone.
+Family lora() {
+  Family family = llama();
+  family.name = "lora";
+  std::get<model::LlamaConfig>(family.model).lora = {.rank = 3, .targets = 0x7F};
+  family.frozen = {"embed_tokens.weight", "*_proj.weight", "*_proj.bias", "*norm.weight", "lm_head.weight"};
+  return family;
+}
+
 Family mpt() {
   return {
       .name = "mpt",
@@ -130,7 +139,7 @@ train::Batch Family::batch(std::int64_t rows, std::int64_t step) const {
 }
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all{gpt(), llama(), mpt(), t5(), vit(), deepvit()};
+  static const std::vector<Family> all{gpt(), llama(), lora(), mpt(), t5(), vit(), deepvit()};
   return all;
 }
 

@@ -20,7 +20,7 @@ struct Family {
   train::Batch batch(std::int64_t rows, std::int64_t step) const;
 };
 
-/// GPT, Llama, MPT, T5, ViT and DeepViT.
+/// GPT, Llama, Llama with LoRA, MPT, T5, ViT and DeepViT.
 const std::vector<Family>& families();
 
 /// Without parameters that change no loss: their gradients are rounding noise, by which Adam moves them.
