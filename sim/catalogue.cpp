@@ -16,10 +16,11 @@ using Json = nlohmann::json;
 constexpr int schema = 1;
 
 [[noreturn]] void refuse_unknown(std::string_view folder, const std::string& name) {
-  throw InputError(ExitCode::bad_input,
-                   fmt::format("'{}' is not in the catalogue of {}.{} Take a name of sim/machines/{}, or the path of a "
-                               "JSON file of that form",
-                               name, folder, did_you_mean(name, catalogue_names(folder)), folder));
+  throw InputError(
+      ExitCode::bad_input,
+      fmt::format("'{}' is not in the catalogue of {}.{} Take a name that `foreshard-plan catalogue` lists, or "
+                  "the path of a file NAME.json like those of sim/machines/{}",
+                  name, folder, did_you_mean(name, catalogue_names(folder)), folder));
 }
 
 }  // namespace
