@@ -87,12 +87,14 @@ if(FORESHARD_SANITIZE)
   set(FORESHARD_TEST_TIMEOUT 2400)
 endif()
 
-# foreshard_test(name [THREADS] [LONG] [LABEL label] [RANKS n...] LIBRARIES libs...): one GoogleTest binary of all *.cpp beside the caller.
+# foreshard_test(name [THREADS] [LONG sanitizers...] [LABEL label] [RANKS n...] LIBRARIES libs...): one GoogleTest binary of all *.cpp beside
+# the caller.
 # THREADS: it runs several threads; it has the label threads besides and is part of threaded_tests.
-# LONG: it takes long for its many combinations of settings; sanitizers, which are about code, run every sixth of its cases.
+# LONG: it takes long for its many combinations of settings; these sanitizers (address, thread), which are about code, run every sixth of
+# its cases.
 # With RANKS the binary has its own main and runs under mpirun, once per rank count, with the label mpi besides.
 function(foreshard_test name)
-  cmake_parse_arguments(ARG "THREADS;LONG" "LABEL" "RANKS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "LABEL" "LONG;RANKS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   if(NOT sources)
     return()
@@ -118,7 +120,11 @@ function(foreshard_test name)
       list(APPEND ARG_LABEL threads)
       add_dependencies(threaded_tests ${name})
     endif()
-    if(ARG_LONG AND FORESHARD_SANITIZE)
+    if(ARG_LONG)
+      set_tests_properties(${name} PROPERTIES COST 100)  # begins first
+    endif()
+    string(REGEX MATCH "address|thread" sanitizer "${FORESHARD_SANITIZE}")
+    if(sanitizer AND sanitizer IN_LIST ARG_LONG)
       set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "GTEST_TOTAL_SHARDS=set:6;GTEST_SHARD_INDEX=set:0")
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${FORESHARD_TEST_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1")
