@@ -3,17 +3,11 @@
 #include <vector>
 
 #include "kernels/qkv.hpp"
+#include "kernels/reference/dot.hpp"
 #include "kernels/reference/kernels.hpp"
 
 namespace foreshard::kernels::reference {
 namespace {
-
-template <class T>
-double dot(const T* a, const T* b, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t d = 0; d < n; ++d) sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
-  return sum;
-}
 
 /// What attention reads: all of it.
 template <class T>

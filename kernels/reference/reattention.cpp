@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/reference/dot.hpp"
 #include "kernels/reference/kernels.hpp"
 
 namespace foreshard::kernels::reference {
@@ -13,13 +14,6 @@ template <class T>
 struct Inputs {
   const T *q, *k, *v, *mixing, *gain, *bias;
 };
-
-template <class T>
-double dot(const T* a, const T* b, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t d = 0; d < n; ++d) sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
-  return sum;
-}
 
 /// One query of a sequence, and what all heads make of its keys: probabilities, and these mixed and normalised, each
 /// [heads, seq].
