@@ -12,7 +12,7 @@
 namespace foreshard::plan {
 namespace {
 
-constexpr const char* default_preset = "gpt2";
+constexpr const char *default_preset = "gpt2", *default_lora_targets = "q_proj,v_proj";
 
 model::Packing lora_base(const Config& config) {
   const auto& names = model::packing_names;
@@ -20,12 +20,18 @@ model::Packing lora_base(const Config& config) {
   return static_cast<model::Packing>(found - names.begin());
 }
 
+bool names_lora_targets(const Config& config) {
+  return config.get<std::string>("model.lora_targets") != default_lora_targets;
+}
+
 /// What only Llama's family has.
 void check_lora(const Config& config, Problems& problems) {
-  const bool adapts = config.get<std::int64_t>("model.lora_rank") > 0;
-  if (!adapts && lora_base(config) == model::Packing::none) return;
-  problems.push_back(fmt::format("model.{} is set, but only models of Llama's family have LoRA here: leave it out",
-                                 adapts ? "lora_rank" : "lora_base"));
+  const auto refuse = [&](std::string_view key) {
+    problems.push_back(fmt::format("{} is set, but only models of Llama's family have LoRA here: leave it out", key));
+  };
+  if (config.get<std::int64_t>("model.lora_rank") > 0) refuse("model.lora_rank");
+  if (lora_base(config) != model::Packing::none) refuse("model.lora_base");
+  if (names_lora_targets(config)) refuse("model.lora_targets");
 }
 
 /// Lets keys replace what a model begins with, and remembers what was replaced.
@@ -63,15 +69,17 @@ class Overrides {
   void apply(model::ProfileConfig&) {
     for (const char* key :
          {"model.layers", "model.width", "model.heads", "model.ffn_width", "model.kv_heads", "model.window",
-          "model.vocab_size", "model.max_seq_len", "model.tied_head", "model.dropout", "train.seq_len"})
+          "model.vocab_size", "model.max_seq_len", "model.tied_head", "train.seq_len"})
       refuse(key, "a profile has no such size");
+    refuse("model.dropout", "a profile says itself what is dropped");
   }
 
   void apply(model::VitConfig& model) {
     body(model);
     for (const char* key : {"model.kv_heads", "model.window", "model.vocab_size", "model.max_seq_len",
-                            "model.tied_head", "model.dropout", "train.seq_len"})
+                            "model.tied_head", "train.seq_len"})
       refuse(key, "a vision transformer has no such size: a sequence is an image");
+    refuse("model.dropout", "dropout of vision transformers is not modelled");
   }
 
  private:
@@ -102,6 +110,9 @@ class Overrides {
     const auto list = config_.get<std::string>("model.lora_targets");
     for (const std::string_view name : split(list, ',')) lora.targets |= bits_of(trimmed(name));
     lora.base = lora_base(config_);
+    if (lora.rank == 0 && names_lora_targets(config_))
+      problems_.push_back(
+          "model.lora_targets is set, but model.lora_rank is 0, so that none is adapted: set a rank, or leave it out");
   }
 
   std::uint8_t bits_of(std::string_view name) {
@@ -189,7 +200,7 @@ void add_model_keys(Config& config) {
              "train matrices of this rank beside projections alone, Llama's family; 0 = train all",
              {.min = 0, .max = 1 << 20});
   config.add(
-      "model.lora_targets", "q_proj,v_proj",
+      "model.lora_targets", default_lora_targets,
       fmt::format("projections that have them: some of {}, or all-linear", fmt::join(model::projection_names, ", ")));
   config.add(
       "model.lora_base", "none",

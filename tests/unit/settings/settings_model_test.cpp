@@ -147,7 +147,11 @@ TEST(SettingsModel, WhatDoesNotFitIsNamedWithTheFile) {
               HasSubstr("model.lora_base is nf4, but model.lora_rank is 0"));
   EXPECT_THAT(problems_of({"--model.preset=llama3-8b", "--model.lora_rank=4", "--model.lora_targets=q_prj"}),
               AllOf(HasSubstr("'q_prj'"), HasSubstr("Did you mean `q_proj`?")));
+  EXPECT_THAT(problems_of({"--model.lora_targets=q_proj"}), HasSubstr("model.lora_targets is set, but only models of"));
+  EXPECT_THAT(problems_of({"--model.preset=llama3-8b", "--model.lora_targets=q_proj"}),
+              HasSubstr("model.lora_targets is set, but model.lora_rank is 0"));
   EXPECT_THAT(problems_of({"--model.preset=vit-b16", "--train.seq_len=64"}), HasSubstr("train.seq_len is set"));
+  EXPECT_THAT(problems_of({"--model.preset=vit-b16", "--model.dropout=0.1"}), HasSubstr("dropout of vision"));
   EXPECT_THAT(problems_of({"--model.preset=t5-small", "--model.dropout=0.1"}), HasSubstr("model.dropout is set"));
   EXPECT_THAT(problems_of({"--model.config=" + folder + "profile-example.json", "--model.layers=3"}),
               HasSubstr("model.layers is set, but a profile"));
