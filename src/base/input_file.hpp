@@ -17,4 +17,7 @@ struct InputFile {
 /// Its whole content. InputError(bad_input) for a folder, for what cannot be read and for more than `most_bytes`.
 std::string read_whole(const InputFile& file);
 
+/// Why `path` is no regular file, as "it is a folder"; empty if it is one. Other libraries open it then.
+std::string why_no_file(const std::filesystem::path& path);
+
 }  // namespace foreshard

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <filesystem>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "trace/event_tables.hpp"
 #include "trace/format.hpp"
 #include "trace/hdf5.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 /// Opens an HDF5 file, telling apart what can be wrong with it.
 hdf5::Handle open(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) refuse(path, "there is no such file: check the name");
+  if (const std::string why = why_no_file(path); !why.empty()) refuse(path, why + ": check the name");
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   if (H5Fis_hdf5(path.c_str()) <= 0)
     refuse(path,

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/log.hpp"
 #include "train/agreement.hpp"
 #include "train/checkpoint_folder.hpp"
@@ -19,9 +20,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 std::string contents_of(const fs::path& path) {
-  std::error_code none;
-  if (!fs::is_regular_file(path, none))
-    throw InputError(ExitCode::bad_input, fmt::format("{} is not whole: there is no such file", path.string()));
+  if (const std::string why = why_no_file(path); !why.empty())
+    throw InputError(ExitCode::bad_input, fmt::format("{} is not whole: {}", path.string(), why));
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();

@@ -49,9 +49,8 @@ constexpr std::array<Type, 14> types = {{{"F32", 4, DType::f32},
 class Header {
  public:
   explicit Header(const fs::path& path) : path_(path) {
-    std::error_code error;
-    file_bytes_ = fs::is_regular_file(path, error) ? static_cast<std::int64_t>(fs::file_size(path, error)) : -1;
-    if (file_bytes_ < 0 || error) refuse(path, "there is no such file");
+    if (const std::string why = why_no_file(path); !why.empty()) refuse(path, why);
+    file_bytes_ = static_cast<std::int64_t>(fs::file_size(path));
     json_ = Json::parse(text(), nullptr, false);
     if (!json_.is_object()) refuse(path, "not a safetensors file: its header is not a JSON object");
   }

@@ -96,7 +96,8 @@ void add_output_keys(Config& config) {
   add_checkpoint_keys(config);
   config.add(
       "checkpoint.export", std::string(),
-      "after the last step, write the whole model's weights to this safetensors file, under Hugging Face's names; "
+      "after the last step, write the whole model's weights to this safetensors file, under Hugging Face's names "
+      "(DeepViT's: ViT's); "
       "empty = no");
   config.add("run.dir", std::string("runs"), "folder of run folders");
   config.add("run.name", std::string("train"), "run.dir/run.name/TIME is the run folder");

@@ -62,5 +62,12 @@ TEST_F(InputFiles, ThatCannotBeReadAreRefusedWithTheReason) {
               HasSubstr("none: cannot be read (No such file or directory); expected numbers"));
 }
 
+TEST_F(InputFiles, ThatAreNoFilesAreCalledWhatTheyAre) {
+  EXPECT_EQ(why_no_file(file_of("1").path), "");
+  EXPECT_EQ(why_no_file(folder_ / "none"), "there is no such file");
+  EXPECT_EQ(why_no_file(folder_.path()), "it is a folder, not a file");
+  EXPECT_THAT(why_no_file("/dev/zero"), HasSubstr("device"));
+}
+
 }  // namespace
 }  // namespace foreshard
