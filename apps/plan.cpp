@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -82,9 +82,12 @@ Config keys() {
 
 sim::Machine machine_of(const Config& config) {
   const auto file = config.get<std::string>("machine.file");
-  if (!file.empty()) return sim::read_machine(file);
-  fmt::print(stderr, "no machine.file: a generic machine is assumed; measure yours with foreshard-calibrate\n");
-  return sim::generic_machine(config.get<int>("machine.cores"));
+  return file.empty() ? sim::generic_machine(config.get<int>("machine.cores")) : sim::read_machine(file);
+}
+
+void note_what_is_assumed(const Config& config) {
+  if (config.get<std::string>("machine.file").empty() && config.get<std::string>("machine.cluster").empty())
+    fmt::print(stderr, "no machine.file: a generic machine is assumed; measure yours with foreshard-calibrate\n");
 }
 
 sim::Layout layout_of(const Config& config, const sim::Machine& machine) {
@@ -161,6 +164,7 @@ sim::Prediction predict(const Config& config, const plan::Plan& plan) {
 
 void print_prediction(const Config& config, int argc, char** argv, const plan::Settings& settings,
                       const plan::Plan& plan) {
+  note_what_is_assumed(config);
   const auto cluster = read_cluster(config);
   const sim::Machine machine = cluster ? sim::Machine{} : machine_of(config);
   const sim::Subject subject{plan, machine, layout_of(config, machine), settings.model_source};
@@ -198,6 +202,7 @@ void expect_a_table_alone(const Config& config) {
 
 void print_what_if(const Config& config, int argc, char** argv) {
   expect_a_table_alone(config);
+  note_what_is_assumed(config);
   const auto asked = sim::planner::read_what_if(config, config.get<std::string>("what-if"));
   const auto predict_with = [&](const std::string& flag) {
     std::vector<const char*> arguments(argv, argv + argc);
@@ -206,7 +211,9 @@ void print_what_if(const Config& config, int argc, char** argv) {
     changed.parse(static_cast<int>(arguments.size()), arguments.data());
     return predict(changed, plan_of(read_settings(changed)));
   };
-  fmt::print("{}", what_if_report(asked, config.get<std::string>(asked.key), predict_with, config.get<bool>("json")));
+  const auto value = config.get<std::string>(asked.key);
+  const bool named = value != "0" || !config.is_default(asked.key);  // 0 stands for what others decide
+  fmt::print("{}", what_if_report(asked, named ? value : "default", predict_with, config.get<bool>("json")));
 }
 
 /// The commands beside the prediction itself.
@@ -230,6 +237,14 @@ void predict_plan(const Config& config, int argc, char** argv) {
   if (!order && !ops) print_prediction(config, argc, argv, settings, plan);
 }
 
+/// The one that the first argument names, if any.
+const Command* command_of(int argc, char** argv) {
+  const auto found =
+      argc < 2 ? std::end(commands)
+               : std::ranges::find(commands, argv[1], [](const Command& c) { return std::string_view(c.name); });
+  return found == std::end(commands) ? nullptr : found;
+}
+
 void expect_a_command(int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
   std::vector<std::string> names;
@@ -239,8 +254,7 @@ void expect_a_command(int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  for (const Command& command : commands)
-    if (argc > 1 && std::strcmp(argv[1], command.name) == 0) return command.run(argc - 1, argv + 1);
+  if (const Command* command = command_of(argc, argv)) return command->run(argc - 1, argv + 1);
   expect_a_command(argc, argv);
   Config config = keys();
   config.parse(argc, argv);
@@ -264,5 +278,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return foreshard::run_main("foreshard-plan", [&] { return run(argc, argv); });
+  const Command* command = command_of(argc, argv);
+  const std::string program = command ? fmt::format("foreshard-plan {}", command->name) : "foreshard-plan";
+  return foreshard::run_main(program, [&] { return run(argc, argv); });
 }

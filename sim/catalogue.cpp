@@ -17,7 +17,8 @@ constexpr int schema = 1;
 
 [[noreturn]] void refuse_unknown(std::string_view folder, const std::string& name) {
   throw InputError(
-      ExitCode::bad_input,
+      // Settings name clusters; files name all else.
+      folder == "clusters" ? ExitCode::usage : ExitCode::bad_input,
       fmt::format("'{}' is not in the catalogue of {}.{} Take a name that `foreshard-plan catalogue` lists, or "
                   "the path of a file NAME.json like those of sim/machines/{}",
                   name, folder, did_you_mean(name, catalogue_names(folder)), folder));

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 Json facts(const std::string& name, const Cluster& c) {
   return {{"name", name},
           {"system", c.name},
-          {"gpu", c.device.name},
+          {"gpu", catalogue_key_of(c.device.name)},
+          {"device", c.device.name},
           {"gpus_per_node", c.gpus_per_node},
           {"link_domain", c.link_domain},
           {"nics", c.nics},
@@ -44,9 +45,10 @@ Json all_of(std::string_view folder, Read read) {
 
 std::string cluster_row(const Json& c) {
   const int gpus = c["gpus"];
-  return fmt::format("{:22}{:30}{:5}{:7}{:>8}{:6}{:9.0f}\n", c["name"].get<std::string>(), c["gpu"].get<std::string>(),
-                     c["gpus_per_node"].get<int>(), c["link_domain"].get<int>(), gpus > 0 ? std::to_string(gpus) : "",
-                     c["nics"].get<int>(), c["nic_bytes_per_s"].get<double>() * 8e-9);
+  return fmt::format("{:22}{:30}{:5}{:7}{:>8}{:6}{:9.0f}\n", c["name"].get<std::string>(),
+                     c["device"].get<std::string>(), c["gpus_per_node"].get<int>(), c["link_domain"].get<int>(),
+                     gpus > 0 ? std::to_string(gpus) : "", c["nics"].get<int>(),
+                     c["nic_bytes_per_s"].get<double>() * 8e-9);
 }
 
 std::string gpu_row(const Json& d) {

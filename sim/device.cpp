@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 
 #include "base/error.hpp"
 #include "sim/catalogue.hpp"
@@ -65,6 +66,16 @@ Device read_device(const std::string& name_or_path) {
   device.pcie_lanes = file.count("pcie_lanes");
   device.multiprocessors = file.count("multiprocessors");
   return device;
+}
+
+std::string catalogue_key_of(const std::string& device_name) {
+  static const std::map<std::string, std::string> keys = [] {
+    std::map<std::string, std::string> by_name;
+    for (const std::string& key : catalogue_names("gpus")) by_name[read_device(key).name] = key;
+    return by_name;
+  }();
+  const auto found = keys.find(device_name);
+  return found == keys.end() ? device_name : found->second;
 }
 
 }  // namespace foreshard::sim

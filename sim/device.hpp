@@ -32,4 +32,7 @@ Device read_device(const std::string& name_or_path);
 /// The name in the catalogue of a name that software prints, ignoring case; `printed` itself if it is not known.
 std::string catalogue_name_of(const std::string& printed);
 
+/// The catalogue's key of the device of this name, "h100-sxm" of "H100-SXM5-80GB"; the name itself where it has none.
+std::string catalogue_key_of(const std::string& device_name);
+
 }  // namespace foreshard::sim

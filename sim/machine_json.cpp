@@ -181,7 +181,8 @@ Machine parse_machine(const std::string& text, const std::string& path) {
 }
 
 Machine read_machine(const std::string& path) {
-  return parse_machine(read_whole({path, "machine file", "write one with foreshard-calibrate --out " + path}), path);
+  return parse_machine(read_whole({path, "machine file", "write one with foreshard-calibrate --out machine.json"}),
+                       path);
 }
 
 std::string to_json(const Machine& machine) {

@@ -37,7 +37,7 @@ std::string gpu_fit(const Prediction& prediction) {
 
 validation::ErrorBar step_time_error_bar(const Prediction& prediction, const plan::Plan& plan) {
   const bool gated = std::ranges::any_of(plan.ops, [](const plan::Op& op) { return op.kind == plan::OpKind::swiglu; });
-  return validation::unseen_software_error_bar({.gpu = validation::catalogue_key_of(prediction.gpu->gpu),
+  return validation::unseen_software_error_bar({.gpu = catalogue_key_of(prediction.gpu->gpu),
                                                 .style = prediction.gpu->runtime,
                                                 .gated = gated,
                                                 .gpus = plan.mesh.world_size()});

@@ -234,7 +234,7 @@ std::string runtimes_text(const SearchSubject& subject) {
 
 validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Point& point) {
   const bool own = point.runtime == Runtime::own;
-  const validation::RunClass run{.gpu = validation::catalogue_key_of(subject.cluster.device.name),
+  const validation::RunClass run{.gpu = catalogue_key_of(subject.cluster.device.name),
                                  .style = own                ? std::string(name_of(point.runtime))
                                           : subject.compiled ? "compiled"
                                                              : "eager",

@@ -90,7 +90,7 @@ std::string utilization(const TorchPrediction& prediction) {
 
 validation::ErrorBar step_bar(const TorchJob& job, const Cluster& cluster) {
   const auto* decoder = std::get_if<Decoder>(&job.run.model);
-  return validation::torch_error_bar({.gpu = validation::catalogue_key_of(cluster.device.name),
+  return validation::torch_error_bar({.gpu = catalogue_key_of(cluster.device.name),
                                       .style = job.software.compiled ? "compiled" : "eager",
                                       .gated = decoder && decoder->family == Decoder::Family::llama,
                                       .gpus = world_size(job)});

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "sim/catalogue.hpp"
-#include "sim/device.hpp"
 
 namespace foreshard::embedded {
 extern const std::string_view error_bars, torch_error_bars;
@@ -77,16 +74,6 @@ nlohmann::ordered_json json_of(const ErrorBar& bar) {
   nlohmann::ordered_json json{{"pct", nullptr}, {"rows", bar.rows}, {"basis", bar.basis}};
   if (bar.pct > 0) json["pct"] = bar.pct;
   return json;
-}
-
-std::string catalogue_key_of(const std::string& device_name) {
-  static const std::map<std::string, std::string> keys = [] {
-    std::map<std::string, std::string> by_name;
-    for (const std::string& key : catalogue_names("gpus")) by_name[read_device(key).name] = key;
-    return by_name;
-  }();
-  const auto found = keys.find(device_name);
-  return found == keys.end() ? device_name : found->second;
 }
 
 bool has_gated_layers(const model::Config& model) {

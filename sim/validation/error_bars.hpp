@@ -43,8 +43,6 @@ std::string error_bar_command();
 std::string text_of(const ErrorBar& bar);
 nlohmann::ordered_json json_of(const ErrorBar& bar);
 
-/// The catalogue's key of the device of this name, "h100-sxm" of "H100-SXM5-80GB"; the name itself where it has none.
-std::string catalogue_key_of(const std::string& device_name);
 bool has_gated_layers(const model::Config& model);
 
 /// Of throughput in closed form, of a GPU and style (see style_of), in percent.

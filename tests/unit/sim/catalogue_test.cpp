@@ -16,11 +16,11 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(const std::string& name, auto read) {
+std::string refusal(const std::string& name, auto read, ExitCode code = ExitCode::bad_input) {
   try {
     read(name);
   } catch (const InputError& error) {
-    EXPECT_EQ(error.code(), ExitCode::bad_input);
+    EXPECT_EQ(error.code(), code);
     return error.what();
   }
   return "accepted";
@@ -83,7 +83,7 @@ TEST(Catalogue, EveryPrintedNameIsOfADevice) {
 
 TEST(Catalogue, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_THAT(refusal("h100-sxn", read_device), HasSubstr("`h100-sxm`"));
-  EXPECT_THAT(refusal("aws-p5x", read_cluster), HasSubstr("`aws-p5`"));
+  EXPECT_THAT(refusal("aws-p5x", read_cluster, ExitCode::usage), HasSubstr("`aws-p5`")) << "a setting names it";
 }
 
 TEST(Catalogue, AFileOfOnesOwnIsRead) {
@@ -113,6 +113,7 @@ TEST(Catalogue, IsListedWholeWithWhatItsFilesSay) {
     EXPECT_EQ(names, catalogue_names(folder));
   }
   const auto& clusters = listed["clusters"];
+  for (const auto& cluster : clusters) EXPECT_THAT(catalogue_names("gpus"), testing::Contains(cluster["gpu"]));
   const auto alps =
       std::ranges::find(clusters, "alps", [](const auto& c) { return c["name"].template get<std::string>(); });
   ASSERT_NE(alps, clusters.end());
