@@ -38,7 +38,8 @@ ncclResult_t state_of(ncclComm_t comm) {
   return state;
 }
 
-/// Calls of communicators that do not block return before they have done their work on the host.
+/// Calls of communicators that do not block return before they have done their work on the host. Where a rank never
+/// comes, the watchdog ends the run.
 void settle(ncclComm_t comm, ncclResult_t result, std::string_view call) {
   while (result == ncclInProgress) result = state_of(comm);
   check(result, call);
