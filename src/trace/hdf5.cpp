@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "base/error.hpp"
 
 namespace foreshard::trace::hdf5 {
@@ -47,6 +49,25 @@ void write_value(hid_t object, const char* name, hid_t type, const void* value) 
 void describe(hid_t dataset, const Column& column) {
   write_attribute(dataset, "units", column.units);
   write_attribute(dataset, "long_name", column.long_name);
+}
+
+/// A type of 8 bits with one name more, valued as the next.
+void add_name(hid_t type, const char* name) {
+  const auto value = static_cast<std::uint8_t>(H5Tget_nmembers(type));
+  checked(H5Tenum_insert(type, name, &value), "H5Tenum_insert", name);
+}
+
+/// `type`, and if it is an enum the names besides that the dataset has: a newer minor version may have added some.
+Handle with_names_of(hid_t dataset, hid_t type) {
+  Handle all = copy_type(type);
+  const Handle stored(H5Dget_type(dataset), H5Tclose, "H5Dget_type", "a column");
+  if (H5Tget_class(type) != H5T_ENUM || H5Tget_class(stored.id()) != H5T_ENUM) return all;
+  for (int i = 0; i < H5Tget_nmembers(stored.id()); ++i) {
+    const std::unique_ptr<char, herr_t (*)(void*)> name(H5Tget_member_name(stored.id(), static_cast<unsigned>(i)),
+                                                        H5free_memory);
+    if (H5Tget_member_index(type, name.get()) < 0) add_name(all.id(), name.get());
+  }
+  return all;
 }
 
 Handle growing_chunks(hsize_t chunk_rows) {
@@ -220,9 +241,10 @@ hsize_t row_count(hid_t parent, const std::string& name) {
 void read_column(hid_t parent, const std::string& name, hid_t type, hsize_t rows, void* values) {
   if (rows == 0) return;
   const Handle dataset = open_dataset(parent, name);
+  const Handle known = with_names_of(dataset.id(), type);
   const Handle in_file = select_rows(dataset.id(), name, 0, rows);
   const Handle in_memory = row_space(rows);
-  checked(H5Dread(dataset.id(), type, in_memory.id(), in_file.id(), H5P_DEFAULT, values), "H5Dread", name);
+  checked(H5Dread(dataset.id(), known.id(), in_memory.id(), in_file.id(), H5P_DEFAULT, values), "H5Dread", name);
 }
 
 }  // namespace foreshard::trace::hdf5

@@ -109,7 +109,8 @@ class Appender {
 
 /// Number of rows of a one-dimensional dataset.
 hsize_t row_count(hid_t parent, const std::string& name);
-/// Its first `rows` values, converted to `type`; `values` has room for them.
+/// Its first `rows` values, converted to `type`; `values` has room for them. Names that an enum does not have get the
+/// values after its own.
 void read_column(hid_t parent, const std::string& name, hid_t type, hsize_t rows, void* values);
 
 }  // namespace foreshard::trace::hdf5

@@ -19,7 +19,8 @@ std::string text_of(const std::byte* value, std::size_t size_bytes) {
 
 void expect_named(const Field& field, std::byte value) {
   if (field.named_values != 0 && std::to_integer<std::size_t>(value) >= field.named_values)
-    throw LibraryError(field.column.name + " holds a value that has no name");
+    throw LibraryError(field.column.name +
+                       " holds a value that has no name here: a newer Foreshard wrote it, or it is damaged");
 }
 
 }  // namespace

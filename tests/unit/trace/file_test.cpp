@@ -268,6 +268,38 @@ TEST(TraceFile, NewerMajorVersionIsRefusedNewerMinorRead) {
   EXPECT_THAT(refusal(folder.file("t.h5")), AllOf(HasSubstr("2.0"), HasSubstr("newer Foreshard")));
 }
 
+/// Of the tiny run's events: their kinds in an enum that has one more name, and the last of them of that kind if asked.
+void store_kinds_with_a_newer_one(const std::string& path, bool use_it) {
+  std::vector<std::uint8_t> values(read(path).rows.size());
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  const hid_t kinds = H5Dopen2(file, "/events/kind", H5P_DEFAULT), stored = H5Dget_type(kinds), type = H5Tcopy(stored);
+  H5Dread(kinds, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  const auto newer = static_cast<std::uint8_t>(H5Tget_nmembers(type));
+  H5Tenum_insert(type, "a_newer_kind", &newer);
+  if (use_it) values.back() = newer;
+  H5Ldelete(file, "/events/kind", H5P_DEFAULT);
+  const hsize_t rows = values.size();
+  const hid_t space = H5Screate_simple(1, &rows, nullptr);
+  const hid_t made = H5Dcreate2(file, "/events/kind", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  H5Dwrite(made, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  for (const hid_t dataset : {made, kinds}) H5Dclose(dataset);
+  for (const hid_t copy : {stored, type}) H5Tclose(copy);
+  H5Sclose(space);
+  H5Fclose(file);
+}
+
+TEST(TraceFile, NewerKindsAreReadUnlessOneIsUsed) {
+  const TemporaryFolder folder;
+  write_tiny(folder.file("t.h5"), 1, 1);
+  const auto kind_of_last = [&] { return read(folder.file("t.h5")).rows.back().kind; };
+  const auto written = kind_of_last();
+  store_kinds_with_a_newer_one(folder.file("t.h5"), false);
+  EXPECT_EQ(kind_of_last(), written);
+  write_tiny(folder.file("u.h5"), 1, 1);
+  store_kinds_with_a_newer_one(folder.file("u.h5"), true);
+  EXPECT_THAT(refusal(folder.file("u.h5")), AllOf(HasSubstr("kind"), HasSubstr("a newer Foreshard wrote it")));
+}
+
 TEST(TraceFile, EveryTruncationIsRefused) {
   const TemporaryFolder folder;
   write_tiny(folder.file("whole.h5"), 1, 2);
