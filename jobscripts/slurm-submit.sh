@@ -16,7 +16,7 @@
 #
 # More options of sbatch: its environment variables, SBATCH_RESERVATION and so on.
 set -euo pipefail
-home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+home=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 keys=(source catalogue gpus_per_node cores_per_node partition qos constraint account gpu_option memory launcher mpi launch_options environment setup)
 options=(cluster nodes ranks cores launcher time account partition qos constraint)
 
@@ -31,13 +31,22 @@ is_one_of() { # WORD WORDS...
   return 1
 }
 
+clusters() {
+  local file
+  for file in "$home"/jobscripts/clusters/*.conf; do
+    [[ -e $file ]] || refuse "there are no clusters in $home/jobscripts/clusters: run this script where it lies in the clone, or through a link"
+    basename "$file" .conf
+  done
+}
+
 read_options() {
   while [[ $# -gt 0 && $1 != -- ]]; do
     case $1 in
       --cpu) cpu=true ;;
       --dry-run) dry_run=true ;;
-      --list) (cd "$home/jobscripts/clusters" && printf '%s\n' *.conf | sed 's/\.conf$//') && exit 0 ;;
+      --list) clusters && exit 0 ;;
       --help) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
+      --*=*) refuse "$1: write ${1%%=*} ${1#*=}" ;;
       --*)
         is_one_of "${1#--}" "${options[@]}" || refuse "unknown option $1; --help lists them (arguments of foreshard-train come after --)"
         [[ $# -gt 1 && $2 != --* ]] || refuse "$1 wants a value"
@@ -68,7 +77,7 @@ find_cluster() {
   local name=${asked[cluster]:-generic}
   local file=$home/jobscripts/clusters/$name.conf
   [[ -r $file ]] || file=$name
-  [[ -f $file && -r $file ]] || refuse "--cluster $name is neither a file nor one of: $("${BASH_SOURCE[0]}" --list | xargs)"
+  [[ -f $file && -r $file ]] || refuse "--cluster $name is neither a file nor one of: $(clusters | xargs)"
   read_cluster "$file"
 }
 
@@ -80,7 +89,7 @@ value() { # KEY [DEFAULT]
 }
 
 number() { # NAME VALUE
-  [[ $2 =~ ^[1-9][0-9]*$ ]] || refuse "$1 is '$2', expected a whole number above 0"
+  [[ $2 =~ ^[1-9][0-9]{0,6}$ ]] || refuse "$1 is '$2', expected a whole number from 1 to 9999999"
   echo "$2"
 }
 
@@ -92,21 +101,21 @@ ranks_of_node() {
     refuse "${asked[cluster]} has no GPUs that Foreshard can use (its file says why): --cpu starts ranks on cores"
   else
     [[ -n ${asked[ranks]:-$gpus} ]] || refuse "how many GPUs has a node? --ranks N; or --cpu"
-    number --ranks "${asked[ranks]:-$gpus}"
+    [[ -z $gpus ]] || gpus=$(number "gpus_per_node of cluster ${asked[cluster]:-generic}" "$gpus") || exit
+    local ranks
+    ranks=$(number --ranks "${asked[ranks]:-$gpus}") || exit
+    [[ -z $gpus ]] || ((ranks <= gpus)) || refuse "--ranks $ranks on a node of $gpus GPUs, expected at most that many: each rank has one"
+    echo "$ranks"
   fi
 }
 
 cores_of_rank() { # RANKS OF A NODE
-  local cores
+  local cores each
   cores=$(value cores_per_node)
-  if [[ -n ${asked[cores]:-} ]]; then
-    number --cores "${asked[cores]}"
-  elif [[ -z $cores ]]; then
-    echo 1
-  else
-    (($1 <= cores)) || refuse "--ranks $1 on a node of $cores cores, expected at most that many"
-    echo $((cores / $1))
-  fi
+  [[ -z $cores ]] || cores=$(number "cores_per_node of cluster ${asked[cluster]:-generic}" "$cores") || exit
+  each=$((${cores:-$1} / $1))
+  ((each > 0)) || refuse "--ranks $1 on a node of $cores cores, expected at most that many"
+  number --cores "${asked[cores]:-$each}"
 }
 
 expect_account() {

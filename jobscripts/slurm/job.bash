@@ -23,7 +23,7 @@ sum_of_ranks() {
 }
 
 expect_number() { # NAME VALUE
-  [[ $2 =~ ^[0-9]+$ ]] || refuse "$1 is '$2', expected a whole number"
+  [[ $2 =~ ^(0|[1-9][0-9]{0,8})$ ]] || refuse "$1 is '$2', expected a whole number"
 }
 
 has_argument() {
@@ -34,8 +34,13 @@ has_argument() {
   return 1
 }
 
-# KEY VALUE: unless the user gave the key.
-add_argument() { has_argument "$1" || arguments+=("$1=$2"); }
+# KEY VALUE: unless the user gave the key, or its variable in the environment.
+add_argument() {
+  local variable=${1#--}
+  variable=FORESHARD_${variable^^}
+  variable=${variable//./__}
+  [[ -n ${!variable:-} ]] || has_argument "$1" || arguments+=("$1=$2")
+}
 
 read_layout() {
   nodes=${SLURM_JOB_NUM_NODES:-1}
@@ -65,10 +70,13 @@ expect_rank_per_gpu() {
 load_setup() {
   [[ -n ${JOB_SETUP:-} ]] || return 0
   [[ -r $JOB_SETUP ]] || refuse "JOB_SETUP is $JOB_SETUP, which cannot be read; expected a file of shell commands, such as module load lines"
-  set +u # files that others wrote use unset variables
+  local code=0
+  set +eu # files that others wrote use unset variables, and commands that fail
   # shellcheck source=/dev/null
   source "$JOB_SETUP"
-  set -u
+  code=$?
+  set -eu
+  ((code == 0)) || say "the last command of JOB_SETUP ($JOB_SETUP) ended with code $code; going on"
 }
 
 expect_program() {
@@ -77,7 +85,7 @@ expect_program() {
 }
 
 complete_arguments() {
-  [[ -n ${FORESHARD_RUN__NAME:-} ]] || add_argument --run.name "job-$SLURM_JOB_ID"
+  add_argument --run.name "job-$SLURM_JOB_ID"
   add_argument --checkpoint.resume auto
   if ((gpus > 0)); then add_argument --engine.device cuda; fi
 }

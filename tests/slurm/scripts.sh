@@ -40,6 +40,7 @@ batch_scripts_refuse_what_cannot_run() {
     expect 2 "4 ranks on a node that lends 8 GPUs" in_job SLURM_GPUS_ON_NODE=8 $form
     expect 2 "8(x2),4 ranks on a node that lends 8 GPUs" in_job "SLURM_GPUS_ON_NODE=8 SLURM_TASKS_PER_NODE=8(x2),4" $form
     expect 2 "SLURM_TASKS_PER_NODE is many" in_job SLURM_TASKS_PER_NODE=many $form
+    expect 2 "JOB_MAX_RESTARTS is '008'" in_job JOB_MAX_RESTARTS=008 $form
     expect 2 "JOB_SETUP is /nowhere, which cannot be read" in_job JOB_SETUP=/nowhere $form
   done
 }
@@ -48,18 +49,46 @@ submission_refuses_bad_input() {
   local scratch
   scratch=$(mktemp -d)
   printf '# a comment\nspeed = 3\n' >"$scratch/odd.conf"
+  printf 'gpus_per_node = eight\n' >"$scratch/words.conf"
+  printf 'gpus_per_node = 8\ncores_per_node = 08\n' >"$scratch/octal.conf"
   expect 2 "--cluster nowhere is neither a file nor one of: " submit --cluster nowhere
   expect 2 "unknown option --node" submit --node 2
   expect 2 "--nodes wants a value" submit --nodes --cpu
-  expect 2 "--nodes is '0', expected a whole number above 0" submit --nodes 0 --cpu
+  expect 2 "--nodes is '0', expected a whole number from 1" submit --nodes 0 --cpu
+  expect 2 "--nodes is '99999999999999999999'" submit --nodes 99999999999999999999 --cpu
+  expect 2 "write --nodes 2" submit --nodes=2
   expect 2 "--ranks is 'x'" submit --ranks x
   expect 2 "how many GPUs has a node?" submit
   expect 2 "expected srun or mpirun" submit --cpu --launcher flux
   expect 2 "this cluster wants --account" submit --cluster perlmutter
-  expect 2 "--ranks 65 on a node of 64 cores" submit --cluster perlmutter --account a --ranks 65
+  expect 2 "--ranks 5 on a node of 4 GPUs" submit --cluster perlmutter --account a --ranks 5
+  expect 2 "--ranks 129 on a node of 128 cores" submit --cluster perlmutter --account a --cpu --ranks 129
   expect 2 "frontier has no GPUs that Foreshard can use" submit --cluster frontier --account a
+  expect 2 "gpus_per_node of cluster $scratch/words.conf is 'eight'" submit --cluster "$scratch/words.conf"
+  expect 2 "cores_per_node of cluster $scratch/octal.conf is '08'" submit --cluster "$scratch/octal.conf"
   expect 2 "line 2: 'speed = 3', expected KEY = VALUE with a key of:" submit --cluster "$scratch/odd.conf"
+  cp "$scripts/slurm-submit.sh" "$scratch"
+  expect 2 "there are no clusters in" "$scratch/slurm-submit.sh" --list
+  expect 2 "there are no clusters in" "$scratch/slurm-submit.sh" --cluster nowhere
   rm -rf "$scratch"
+}
+
+a_link_to_the_submission_finds_its_clusters() {
+  local scratch
+  scratch=$(mktemp -d)
+  ln -s "$scripts/slurm-submit.sh" "$scratch/submit"
+  expect 0 perlmutter "$scratch/submit" --list
+  rm -rf "$scratch"
+}
+
+# One whose last command fails, and which uses what is not set.
+a_setup_file_may_fail() {
+  local setup
+  setup=$(mktemp)
+  # shellcheck disable=SC2016  # for the batch script
+  echo 'test -d "$NOT_SET/nowhere" && export X=1' >"$setup"
+  expect 2 "ended with code 1; going on" in_job "JOB_SETUP=$setup JOB_BIN=/nowhere" srun
+  rm -f "$setup"
 }
 
 submission_prints_what_it_would_run() {
@@ -94,6 +123,8 @@ scripts_are_free_of_warnings() {
 
 batch_scripts_refuse_what_cannot_run
 submission_refuses_bad_input
+a_link_to_the_submission_finds_its_clusters
+a_setup_file_may_fail
 submission_prints_what_it_would_run
 clusters_agree_with_the_catalogue
 scripts_are_free_of_warnings
