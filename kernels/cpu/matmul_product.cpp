@@ -35,6 +35,15 @@ class WithoutTeam {
   int before_;
 };
 
+/// oneDNN 2 describes an operation before its primitive, oneDNN 3 at once.
+template <class Matmul>
+typename Matmul::primitive_desc description(const dnnl::primitive_attr& attributes, const auto&... operands) {
+  if constexpr (requires { typename Matmul::desc; })
+    return {typename Matmul::desc(operands...), attributes, engine()};
+  else
+    return {engine(), operands..., attributes};
+}
+
 /// One product, ready to run. It belongs to the thread that made it.
 class Prepared {
  public:
@@ -73,7 +82,8 @@ class Prepared {
     }
     const auto a = matrix(p.m, p.k, false, p.operands), b = matrix(p.k, p.n, p.transpose_b, p.operands),
                c = matrix(p.m, p.n, false, p.result), bias = matrix(1, p.n, false, p.operands);
-    return {p.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes, engine()};
+    return p.bias ? description<dnnl::matmul>(attributes, a, b, bias, c)
+                  : description<dnnl::matmul>(attributes, a, b, c);
   }
 
   void add(int argument, const dnnl::memory::desc& d) {
