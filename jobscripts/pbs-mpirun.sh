@@ -6,6 +6,7 @@
 #
 # PBS gives no signal ahead of the limit, so a clock here does, two minutes before. Jobs of one name go on from each other's checkpoints:
 # submit the next with -W depend=afterany:JOBID. Exit code 75: saved, submit again. GPUs: one rank (mpiprocs) per GPU (ngpus).
+# Words of ARGUMENTS are parted by blanks, which none can contain.
 #PBS -j oe
 #PBS -r y
 set -euo pipefail
@@ -16,13 +17,19 @@ bin=${JOB_BIN:-$PWD/build/default/bin}
 
 facts=$(qstat -f "$PBS_JOBID")
 fact() { sed -nE "s/^ *Resource_List\.$1 = (.*)/\1/p" <<<"$facts"; }
-IFS=: read -r hours minutes seconds <<<"$(fact walltime)"
+walltime=$(fact walltime)
+[[ $walltime =~ ^(([0-9]{1,4}):)?(([0-9]{1,2}):)?([0-9]{1,7})$ ]] ||
+  { echo "walltime is '$walltime', expected hours:minutes:seconds: qsub -l walltime=02:00:00" >&2 && exit 2; }
+# One colon parts minutes from seconds.
+hours=${BASH_REMATCH[2]:-0} minutes=${BASH_REMATCH[4]:-0} seconds=${BASH_REMATCH[5]}
+if [[ -z ${BASH_REMATCH[4]} ]]; then minutes=$hours hours=0; fi
 limit=$((10#$hours * 3600 + 10#$minutes * 60 + 10#$seconds))
 ((limit > 240)) || { echo "walltime=$(fact walltime) leaves no time to save; expected more than four minutes." >&2 && exit 2; }
 
 read -ra arguments <<<"${ARGUMENTS:-}"
 gpus=$(fact ngpus)
-if ((${gpus:-0} > 0)); then arguments+=(--engine.device=cuda); fi
+[[ ${gpus:-0} =~ ^[0-9]+$ ]] || { echo "ngpus is '$gpus', expected a number" >&2 && exit 2; }
+if ((10#${gpus:-0} > 0)); then arguments+=(--engine.device=cuda); fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${NCPUS:-1}}
 exec timeout --preserve-status --signal=USR1 $((limit - 120)) mpirun --hostfile "$PBS_NODEFILE" -x OMP_NUM_THREADS \
-  "$bin/foreshard-train" "${arguments[@]}" --run.name="$PBS_JOBNAME" --checkpoint.resume=auto
+  "$bin/foreshard-train" --run.name="$PBS_JOBNAME" --checkpoint.resume=auto "${arguments[@]}"

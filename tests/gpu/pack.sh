@@ -123,6 +123,7 @@ case ${1:-} in
     ;;
   *)
     sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    if [[ $1 == --help ]]; then exit; fi
     exit 2
     ;;
 esac

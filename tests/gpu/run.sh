@@ -2,7 +2,7 @@
 # GPU day: on a machine with a GPU, tests the CUDA engine and its kernels, looks for wrong accesses, measures, and prints one table.
 # One command, under nine minutes, without a network:
 #
-#   tests/gpu/pack.sh                 before, on the build machine; then bring this folder and build/gpu-day to the GPU
+#   tests/gpu/pack.sh                 before, on the build machine; then bring this tree and build/gpu-day to the GPU
 #   tests/gpu/run.sh                  with programs from the pack
 #   tests/gpu/run.sh --built FOLDER   with programs built on this machine, e.g. build/default
 #
@@ -14,10 +14,18 @@
 # FORESHARD_GPU_SECONDS (520) is the most that all parts take together. Each has a time box of its own, and one that fails does
 # not stop the others. The exit code is 0 if all passed, 77 if there is no GPU, 1 else. Missed goals are in the table only.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-
+built=
+case ${1:-} in
+  '') ;;
+  --built) built=$(realpath -m "${2:-$(dirname "${BASH_SOURCE[0]}")/../../build/default}") ;;
+  *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && [[ $1 == --help ]] && exit
+     exit 2 ;;
+esac
 seconds=${FORESHARD_GPU_SECONDS:-520}
-results=${OUT:-build/gpu-results}
+[[ $seconds =~ ^[1-9][0-9]{0,4}$ ]] || { echo "run.sh: FORESHARD_GPU_SECONDS is '$seconds', expected a number of seconds" >&2 && exit 2; }
+results=${OUT:+$(realpath -m "$OUT")}
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+results=${results:-$PWD/build/gpu-results}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=()
@@ -180,11 +188,7 @@ use_built() {
 }
 
 prepare() {
-  case ${1:-} in
-    --built) use_built "${2:-build/default}" ;;
-    '') unpack && link_cuda && choose_launcher ;;
-    *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 2 ;;
-  esac
+  if [[ -n $built ]]; then use_built "$built"; else unpack && link_cuda && choose_launcher; fi
 }
 
 # Parts run in a process of their own, so that they can be stopped: it gets what this script has found out, and its functions.
@@ -201,9 +205,9 @@ part() {
 
 main() {
   local code sanitizer=
-  mkdir -p "$results" && rm -f "$results"/{run.log,table.txt,bench.json,peer.json,trace_*.h5}
+  mkdir -p "$results" && : >"$results/run.log" || exit 1
   nvidia-smi >>"$results/run.log" 2>&1 || say 'nvidia-smi does not answer'
-  prepare "$@" || exit 1
+  prepare || exit 1
   export FORESHARD_MODULE_PATH=$programs
   sanitizer=$(find_sanitizer)
   save_state
@@ -213,6 +217,7 @@ main() {
     say 'no CUDA device is visible: nothing else is run'
     exit 77
   fi
+  rm -f "$results"/{table.txt,bench.json,peer.json,trace_*.h5} # of the day before
   part 20 'Prediction' predict
   part 60 'Tests of the kernels' test_program gpu_kernels "--gtest_filter=-$cpu_only"
   if [[ -n $sanitizer ]]; then
@@ -230,4 +235,4 @@ main() {
   say "everything passed, $SECONDS s"
 }
 
-main "$@"
+main

@@ -22,6 +22,14 @@ skip() {
   exit 77
 }
 
+usage() { sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
+refuse() {
+  echo "two_nodes: $*" >&2
+  usage >&2
+  exit 2
+}
+
 # Who is root here; elsewhere whoever may make namespaces becomes root in one.
 isolated() {
   local user=()
@@ -95,11 +103,15 @@ main() {
     case $1 in
       --cyclic) mapping=node ;;
       --split-cores) split_cores ;;
-      --slots | --mbit | --bytes) printf -v "${1#--}" %s "$2" && shift ;;
-      *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 2 ;;
+      --slots | --mbit) [[ ${2:-} =~ ^[1-9][0-9]{0,5}$ ]] || refuse "$1 wants a number, got '${2:-}'" ;&
+      --bytes) [[ $# -gt 1 ]] || refuse "$1 wants a value"
+        printf -v "${1#--}" %s "$2" && shift ;;
+      --help) usage && exit ;;
+      *) refuse "unknown option $1" ;;
     esac
     shift
   done
+  [[ $# -gt 0 ]] || refuse "which command?"
   command -v ip tc unshare >/dev/null || skip "needs the commands ip, tc (iproute2) and unshare (util-linux)"
   isolated true 2>/dev/null || skip "this machine does not let us make namespaces"
   isolated "${BASH_SOURCE[0]}" inside "$@"

@@ -23,7 +23,7 @@ class Foreshard(CMakePackage):
     depends_on("mpi")
     depends_on("hdf5+mpi+hl")
     depends_on("boost@1.74:+program_options")
-    depends_on("onednn")
+    depends_on("onednn@2.6:")
     depends_on("nlohmann-json")
     depends_on("fmt")
     depends_on("libcsv")
@@ -33,3 +33,10 @@ class Foreshard(CMakePackage):
     depends_on("nccl", when="+cuda")
 
     conflicts("%gcc@:11", msg="C++20 as GCC 12 has it")
+
+    def cmake_args(self):
+        return [
+            self.define_from_variant("FORESHARD_CUDA", "cuda"),
+            # GCC's name of Spack's target: x86-64-v3, skylake-avx512, zen3.
+            self.define("FORESHARD_PROCESSOR", {"icelake": "icelake-server"}.get(self.spec.target.name, self.spec.target.name.replace("_", "-"))),
+        ]
