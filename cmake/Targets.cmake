@@ -90,8 +90,8 @@ endif()
 # foreshard_test(name [THREADS] [LONG sanitizers...] [LABEL label] [RANKS n...] LIBRARIES libs...): one GoogleTest binary of all *.cpp beside
 # the caller.
 # THREADS: it runs several threads; it has the label threads besides and is part of threaded_tests.
-# LONG: it takes long for its many combinations of settings; these sanitizers (address, thread), which are about code, run every sixth of
-# its cases.
+# LONG: it takes long for its many combinations of settings; these sanitizers, which are about code, run every sixth (address) or twelfth
+# (thread) of its cases.
 # With RANKS the binary has its own main and runs under mpirun, once per rank count, with the label mpi besides.
 function(foreshard_test name)
   cmake_parse_arguments(ARG "THREADS" "LABEL" "LONG;RANKS;LIBRARIES" ${ARGN})
@@ -125,7 +125,9 @@ function(foreshard_test name)
     endif()
     string(REGEX MATCH "address|thread" sanitizer "${FORESHARD_SANITIZE}")
     if(sanitizer AND sanitizer IN_LIST ARG_LONG)
-      set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "GTEST_TOTAL_SHARDS=set:6;GTEST_SHARD_INDEX=set:0")
+      set(address_shards 6)
+      set(thread_shards 12)
+      set_tests_properties(${name} PROPERTIES ENVIRONMENT_MODIFICATION "GTEST_TOTAL_SHARDS=set:${${sanitizer}_shards};GTEST_SHARD_INDEX=set:0")
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${FORESHARD_TEST_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1")
   endif()

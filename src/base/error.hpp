@@ -27,6 +27,11 @@ class InputError : public std::runtime_error {
   ExitCode code_;
 };
 
+/// What users can do where memory does not suffice.
+constexpr std::string_view what_needs_less_memory =
+    "take fewer rows (train.local_batch_size), recompute (activation_checkpoint.mode=full), shard over more ranks or "
+    "offload; foreshard-plan predicts memory";
+
 /// A library call that failed. The message says which call, on what, where, and what the library answered.
 class LibraryError : public std::runtime_error {
  public:

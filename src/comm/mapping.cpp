@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 
 namespace foreshard::comm {
 
@@ -65,6 +66,10 @@ Mapping Mapping::map(int descriptor, int flags, std::int64_t size_bytes) {
   if (size_bytes == 0) return mapping;
   void* data =
       mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
+  if (data == MAP_FAILED && errno == ENOMEM)
+    throw InputError(ExitCode::infeasible,
+                     fmt::format("this machine does not have the {} of memory that a rank needs\n  {}",
+                                 bytes_text(size_bytes), what_needs_less_memory));
   if (data == MAP_FAILED) fail("mmap", fmt::format("{} bytes", size_bytes));
   mapping.data_ = static_cast<std::byte*>(data);
   mapping.size_bytes_ = size_bytes;

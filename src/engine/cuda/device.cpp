@@ -16,6 +16,7 @@ namespace foreshard::engine::cuda {
 namespace {
 
 using kernels::cuda::check;
+constexpr int oldest_capability = 8;  ///< of the architectures in cmake/Cuda.cmake
 
 int visible_devices() {
   int count = 0;
@@ -33,6 +34,7 @@ int visible_devices() {
 Device described(int index) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  expect_capability(properties.name, properties.major, properties.minor);
   std::array<char, 32> bus{};
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index), "cudaDeviceGetPCIBusId");
   return {index, properties.name, bus.data(), static_cast<std::int64_t>(properties.totalGlobalMem)};
@@ -61,6 +63,14 @@ std::string clash(comm::Communicator& ranks, const Device& device) {
 
 }  // namespace
 
+void expect_capability(const std::string& name, int major, int minor) {
+  if (major >= oldest_capability) return;
+  throw InputError(ExitCode::usage,
+                   fmt::format("{} has compute capability {}.{}; kernels are built for {}.0 (A100) and later: take "
+                               "another device, or stay on processor cores (engine.device=cpu)",
+                               name, major, minor, oldest_capability));
+}
+
 int device_of(int visible, int node_rank) { return visible == 1 ? 0 : node_rank % visible; }
 
 Device choose_device(comm::Communicator& ranks) {
@@ -71,8 +81,8 @@ Device choose_device(comm::Communicator& ranks) {
   if (!fault.empty())
     throw InputError(ExitCode::usage,
                      fault +
-                         ": start as many ranks on a node as it has devices, and let every rank see either all of "
-                         "them or one of its own (srun --gpus-per-task=1)");
+                         ": start as many ranks on a node as it has devices, and let every rank see all of them "
+                         "(srun --ntasks-per-node=8 --gpus-per-node=8)");
   if (ranks.rank() == 0)
     log_info("device       {} ({}, {:.0f} GiB), {} visible", device.name, device.pci_bus_id,
              static_cast<double>(device.memory_bytes) / (1 << 30), visible);

@@ -13,6 +13,9 @@ struct Device {
   std::int64_t memory_bytes = 0;
 };
 
+/// Throws InputError (usage) for a device older than the kernels are built for.
+void expect_capability(const std::string& name, int major, int minor);
+
 /// Which of `visible` devices a rank takes: the only one, else the one of its place on its node.
 int device_of(int visible, int node_rank);
 

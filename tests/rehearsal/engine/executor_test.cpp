@@ -117,7 +117,8 @@ TEST_P(RehearsedEngine, SaysHowMuchMemoryThereIs) {
   setup.engine = [] { return rehearsed(); };
   rehearsal::reset(GetParam(), 100'000);
   EXPECT_THAT([&] { run(setup); },
-              testing::ThrowsMessage<LibraryError>(testing::AllOf(HasSubstr("cudaMalloc of"), HasSubstr("free"))));
+              testing::ThrowsMessage<InputError>(
+                  testing::AllOf(HasSubstr("cudaMalloc of"), HasSubstr("free"), HasSubstr("train.local_batch_size"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RehearsedEngine, testing::Values(1, 2, 4));
@@ -152,7 +153,14 @@ TEST(RehearsedDevices, AreRefusedWhereTwoRanksHaveTheSame) {
   setup.engine = [] { return rehearsed(); };
   rehearsal::reset(1);
   EXPECT_THAT([&] { run(setup); }, testing::ThrowsMessage<InputError>(testing::AllOf(
-                                       HasSubstr("ranks 0 and 1 have the same device"), HasSubstr("gpus-per-task"))));
+                                       HasSubstr("ranks 0 and 1 have the same device"), HasSubstr("gpus-per-node"))));
+}
+
+TEST(RehearsedDevices, AreRefusedWhereNoKernelIsBuiltForThem) {
+  EXPECT_NO_THROW(engine::cuda::expect_capability("NVIDIA A100-SXM4-40GB", 8, 0));
+  EXPECT_THAT(
+      [] { engine::cuda::expect_capability("Tesla V100-SXM2-16GB", 7, 0); },
+      testing::ThrowsMessage<InputError>(testing::AllOf(HasSubstr("V100"), HasSubstr("7.0"), HasSubstr("A100"))));
 }
 
 TEST(RehearsedDevices, AreMissedWithWhatToDo) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "unit/base/temporary_folder.hpp"
 
 namespace foreshard::faults {
 namespace {
@@ -108,6 +109,34 @@ TEST_F(RehearsedJob, IsRefusedWithoutTheModule) {
   unsetenv("FORESHARD_MODULE_PATH");
   EXPECT_EQ(result.exit_code, 2) << result.output;
   EXPECT_THAT(result.output, AllOf(HasSubstr("/nowhere/libforeshard_cuda.so"), HasSubstr("no such file")));
+}
+
+TEST_F(RehearsedJob, IsRefusedWithACutModule) {
+  const TemporaryFolder folder;
+  const auto copy = folder / "libforeshard_cuda.so";
+  std::filesystem::copy_file(FORESHARD_BIN "/libforeshard_cuda.so", copy);
+  std::filesystem::resize_file(copy, std::filesystem::file_size(copy) / 3);
+  setenv("FORESHARD_MODULE_PATH", folder.path().c_str(), 1);
+  const Result result = run(on_devices(1, "module"));
+  unsetenv("FORESHARD_MODULE_PATH");
+  EXPECT_EQ(result.exit_code, 2) << result.output;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("FORESHARD_MODULE_PATH"), HasSubstr("it was cut short")));
+}
+
+/// A module with all symbols, and nothing that tells where it is from.
+TEST_F(RehearsedJob, IsRefusedWithAModuleOfOtherSources) {
+  const TemporaryFolder folder;
+  const std::string source = folder.path().string() + "/module.c",
+                    module = folder.path().string() + "/libforeshard_cuda.so";
+  std::ofstream(source) << "void foreshard_make_cuda_engine(void) {}\n"
+                           "unsigned long foreshard_module_layout(void) { return 1; }\n"
+                           "const char* foreshard_module_commit(void) { return \"0123456789ab\"; }\n";
+  ASSERT_EQ(std::system(("cc -shared -fPIC -o " + module + " " + source).c_str()), 0);
+  setenv("FORESHARD_MODULE_PATH", folder.path().c_str(), 1);
+  const Result result = run(on_devices(1, "module"));
+  unsetenv("FORESHARD_MODULE_PATH");
+  EXPECT_EQ(result.exit_code, 2) << result.output;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("built of other sources"), HasSubstr("commit 0123456789ab")));
 }
 
 /// The other ranks wait for its collectives on their devices, and a host that only asks them would do so for ever.
