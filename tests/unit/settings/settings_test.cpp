@@ -169,6 +169,7 @@ TEST(Settings, AnUnknownStrategyIsRefusedWithTheNearest) {
 TEST(Settings, LimitsAreCountsSizesOrUnlimited) {
   EXPECT_EQ(settings_of({"--parallel.limit=64MiB"}, 1).schedule.gather_limit_bytes, 64 << 20);
   EXPECT_EQ(settings_of({"--parallel.limit=64MiB"}, 1).schedule.gather_limit, unlimited);
+  EXPECT_THAT(problems_of({"--parallel.limit=2.5"}, 1), HasSubstr("parallel.limit = 2.5: expected a number of units"));
   EXPECT_THAT(problems_of({"--parallel.limit=0"}, 1),
               HasSubstr("expected a number of units of at least 1, a size such as 64MiB, or unlimited"));
   EXPECT_THAT(problems_of({"--parallel.reduce_limit=few"}, 1), HasSubstr("parallel.reduce_limit = few"));
