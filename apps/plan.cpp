@@ -67,7 +67,7 @@ Config keys() {
              {.min = 0});
   config.add("engine.threads", 0, "compute threads of a rank; 0 = cores of the node / its ranks", {.min = 0});
   config.ignore({"data.", "model.weights", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
-                 "validation.", "comm.", "checkpoint."});
+                 "validation.", "comm.", "checkpoint.", "engine.", "search."});
   config.add("json", false, "print one JSON object");
   sim::planner::add_report_options(config);
   config.add("explain-memory", false, "PyTorch's runtimes: explain the peak of memory, and what would lower it");

@@ -25,7 +25,7 @@ Config make_config() {
   config.example("srun -n 16 foreshard-train --config job.ini --parallel.strategy=full_shard");
   plan::add_plan_keys(config);
   train::add_train_keys(config);
-  config.ignore({"parallel.world_size", "machine.", "runtime."});
+  config.ignore({"parallel.world_size", "machine.", "runtime.", "torch.", "deepspeed.", "search."});
   return config;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to a trained model beside its prediction: sets up, builds, makes a data set from a public-domain book,
-# measures this machine, predicts a run, trains it on two MPI ranks, and compares the two. About 13 minutes on two cores.
+# measures this machine, predicts a run, trains it on two MPI ranks, and compares the two. About 19 minutes on two cores.
 #
 #   jobscripts/quickstart.sh [OUTPUT FOLDER, default runs/quickstart]
 set -euo pipefail

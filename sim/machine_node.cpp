@@ -5,6 +5,11 @@
 #include "base/error.hpp"
 
 namespace foreshard::sim {
+namespace {
+
+constexpr double most = 1e18;  ///< what is counted fits 64 bits
+
+}  // namespace
 
 void MachineNode::fail(const std::string& expected) const {
   std::string seen = json_.dump();
@@ -28,13 +33,15 @@ std::vector<MachineNode> MachineNode::items() const {
 }
 
 double MachineNode::number(double least) const {
-  if (!json_.is_number() || !(json_.get<double>() >= least)) fail(fmt::format("a number of at least {}", least));
-  return json_.get<double>();
+  const double value = json_.is_number() ? json_.get<double>() : -1;
+  if (!(value >= least && value <= most)) fail(fmt::format("a number from {} to {:g}", least, most));
+  return value;
 }
 
 double MachineNode::positive() const {
-  if (!json_.is_number() || !(json_.get<double>() > 0)) fail("a number above 0");
-  return json_.get<double>();
+  const double value = json_.is_number() ? json_.get<double>() : -1;
+  if (!(value > 0 && value <= most)) fail(fmt::format("a number above 0, and at most {:g}", most));
+  return value;
 }
 
 int MachineNode::count() const {
@@ -46,11 +53,7 @@ int MachineNode::count() const {
 bool MachineNode::flag() const { return json_.is_boolean() ? json_.get<bool>() : (fail("true or false"), false); }
 std::string MachineNode::text() const { return json_.is_string() ? json_.get<std::string>() : (fail("a string"), ""); }
 
-Quantity MachineNode::quantity() const {
-  const MachineNode value = at("value");
-  if (value.number(0) > 1e18) value.fail("a number of at most 1e18");
-  return {value.number(0), at("source").text()};
-}
+Quantity MachineNode::quantity() const { return {at("value").number(0), at("source").text()}; }
 
 double rounded(double value) { return std::stod(fmt::format("{:.5g}", value)); }
 

@@ -19,9 +19,9 @@ class MachineNode {
   bool has(const char* name) const { return json_.is_object() && json_.contains(name); }
   MachineNode at(const char* name) const;
   std::vector<MachineNode> items() const;
-  double number(double least) const;
-  double positive() const;
-  int count() const;  ///< at least 1
+  double number(double least) const;  ///< at most 1e18
+  double positive() const;            ///< the same
+  int count() const;                  ///< at least 1
   bool flag() const;
   std::string text() const;
   Quantity quantity() const;  ///< {"value", "source"}, from 0 to 1e18

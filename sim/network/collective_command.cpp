@@ -26,9 +26,14 @@ Config keys() {
   config.add("ranks", 8, "GPUs that take part", {.min = 2, .max = 1 << 24});
   config.add("machine.ranks_per_node", 0, "of these on a node; 0 = all that fit", {.min = 0});
   config.add("json", false, "print one JSON object");
-  config.ignore({"model.", "parallel.", "activation_checkpoint.", "precision.", "offload.", "units.", "engine.",
-                 "data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.", "validation.", "comm.",
-                 "checkpoint.", "runtime.", "machine."});
+  config.ignore({"model.",     "parallel.",   "activation_checkpoint.",
+                 "precision.", "offload.",    "units.",
+                 "engine.",    "data.",       "run.",
+                 "train.",     "optimizer.",  "lr_scheduler.",
+                 "trace.",     "metrics.",    "validation.",
+                 "comm.",      "checkpoint.", "runtime.",
+                 "machine.",   "torch.",      "deepspeed.",
+                 "search."});
   return config;
 }
 

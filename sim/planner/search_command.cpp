@@ -56,8 +56,8 @@ Config keys() {
              {.min = 0});
   config.add("search.rows", 20, "plans of the Pareto set that are shown", {.min = 1});
   config.add("search.all_plans", "", "write what became of every plan into this CSV file");
-  config.ignore({"machine.", "data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.", "metrics.",
-                 "validation.", "comm.", "checkpoint.", "engine."});
+  config.ignore({"model.weights", "machine.", "data.", "run.", "train.", "optimizer.", "lr_scheduler.", "trace.",
+                 "metrics.", "validation.", "comm.", "checkpoint.", "engine."});
   config.add("json", false, "print one JSON object");
   add_run_options(config);
   return config;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
 
@@ -186,7 +187,8 @@ void read_gather_limit(const Config& config, ScheduleOptions& schedule, Problems
   const auto bytes = parse_size(value);
   schedule.gather_limit = std::min(count.value_or(unlimited), unlimited);
   if (count || value == "unlimited") return;
-  if (bytes && *bytes > 0)
+  const bool has_unit = !value.empty() && std::isalpha(static_cast<unsigned char>(value.back()));
+  if (has_unit && bytes && *bytes > 0)
     schedule.gather_limit_bytes = *bytes;
   else
     problems.push_back(
