@@ -11,6 +11,7 @@
 #include "base/dtype.hpp"
 #include "base/exact_sum.hpp"
 #include "kernels/matmul_route.hpp"
+#include "kernels/rounding.hpp"
 
 /// The numbers. Each kernel works on dense row-major arrays, is blocking, allocates nothing large, and is
 /// deterministic: the same input bits give the same output bits, at any team size.
@@ -140,6 +141,7 @@ struct Update {
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0, grad_scale = 1;
   double clip_value = std::numeric_limits<double>::infinity(), momentum = 0;
   bool nesterov = false;
+  Rounding rounding = {};  ///< of parameters in bf16
 };
 
 /// Exact, order-independent sums: fixed-point limbs of 32 bits held in 64-bit words, so that sums of words of many
@@ -260,7 +262,9 @@ class Backend {
   /// largest = max(largest, max |x|), as the bits of a double: not a number is above infinity, so nothing hides it.
   virtual void max_magnitude(std::int64_t count, Const x, std::int64_t& largest) = 0;
 
-  // Updates. The gradient is f32, bf16 or f16, the rest f32 (reference: or f64).
+  // Updates. The gradient is f32, bf16 or f16, parameters are f32 or bf16, the rest is f32 (reference: all but bf16
+  // parameters also f64). An update is computed in f32 (reference: in f64, then rounded to f32 if the parameter is
+  // bf16) and stored as `rounding` says.
   /// m = β₁m + (1 − β₁)g, v = β₂v + (1 − β₂)g², m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ); p −= lr·(decay·p + m̂/(√v̂ + ε)).
   /// Decoupled weight decay (Loshchilov & Hutter 2019), as torch.optim.AdamW.
   virtual void adamw(const Update&, Const grad, Mut parameter, Mut first_moment, Mut second_moment) = 0;

@@ -31,19 +31,21 @@ struct Moments {
 }  // namespace
 
 void adamw(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) {
-  float *p = as<float>(parameter), *first = as<float>(first_moment), *second = as<float>(second_moment);
+  float *first = as<float>(first_moment), *second = as<float>(second_moment);
   const float decay = rounded(o.learning_rate * o.weight_decay);
-  update_elements(o.count, grad, [=, gradient = UpdateGradient(o), moments = Moments(o)](std::int64_t i, auto g) {
-    p[i] -= decay * p[i] + moments.step(gradient(g), first[i], second[i]);
-  });
+  const auto move = [=, gradient = UpdateGradient(o), moments = Moments(o)](std::int64_t i, auto g, float p) {
+    return p - (decay * p + moments.step(gradient(g), first[i], second[i]));
+  };
+  update_elements(o, grad, parameter, move);
 }
 
 void adam(const Update& o, Const grad, Mut parameter, Mut first_moment, Mut second_moment) {
-  float *p = as<float>(parameter), *first = as<float>(first_moment), *second = as<float>(second_moment);
+  float *first = as<float>(first_moment), *second = as<float>(second_moment);
   const float decay = rounded(o.weight_decay);
-  update_elements(o.count, grad, [=, gradient = UpdateGradient(o), moments = Moments(o)](std::int64_t i, auto g) {
-    p[i] -= moments.step(gradient(g) + decay * p[i], first[i], second[i]);
-  });
+  const auto move = [=, gradient = UpdateGradient(o), moments = Moments(o)](std::int64_t i, auto g, float p) {
+    return p - moments.step(gradient(g) + decay * p, first[i], second[i]);
+  };
+  update_elements(o, grad, parameter, move);
 }
 
 }  // namespace foreshard::kernels::cpu

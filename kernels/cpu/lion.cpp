@@ -22,12 +22,12 @@ struct Rule {
 }  // namespace
 
 void lion(const Update& o, Const grad, Mut parameter, Mut moment) {
-  float *p = as<float>(parameter), *moments = as<float>(moment);
-  update_elements(o.count, grad, [p, moments, rule = Rule(o)](std::int64_t i, auto grad_i) {
+  const auto move = [moments = as<float>(moment), rule = Rule(o)](std::int64_t i, auto grad_i, float p) {
     const float g = rule.gradient(grad_i), m = moments[i];
     moments[i] = rule.beta2 * m + rule.rest2 * g;
-    p[i] -= rule.decay * p[i] + rule.signed_rate(rule.beta1 * m + rule.rest1 * g);
-  });
+    return p - (rule.decay * p + rule.signed_rate(rule.beta1 * m + rule.rest1 * g));
+  };
+  update_elements(o, grad, parameter, move);
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -18,26 +18,26 @@ struct Rule {
   float decay, momentum, rate;
 };
 
-void plain(const Update& o, const Const& grad, float* p) {
-  update_elements(o.count, grad,
-                  [p, rule = Rule(o)](std::int64_t i, auto g) { p[i] -= rule.rate * rule.decayed(g, p[i]); });
+void plain(const Update& o, const Const& grad, const Mut& parameter) {
+  update_elements(o, grad, parameter,
+                  [rule = Rule(o)](std::int64_t, auto g, float p) { return p - rule.rate * rule.decayed(g, p); });
 }
 
 template <bool nesterov>
-void with_momentum(const Update& o, const Const& grad, float* p, float* velocity) {
-  update_elements(o.count, grad, [p, velocity, rule = Rule(o)](std::int64_t i, auto grad_i) {
-    const float g = rule.decayed(grad_i, p[i]), v = rule.momentum * velocity[i] + g;
+void with_momentum(const Update& o, const Const& grad, const Mut& parameter, float* velocity) {
+  update_elements(o, grad, parameter, [velocity, rule = Rule(o)](std::int64_t i, auto grad_i, float p) {
+    const float g = rule.decayed(grad_i, p), v = rule.momentum * velocity[i] + g;
     velocity[i] = v;
-    p[i] -= rule.rate * (nesterov ? g + rule.momentum * v : v);
+    return p - rule.rate * (nesterov ? g + rule.momentum * v : v);
   });
 }
 
 }  // namespace
 
 void sgd(const Update& o, Const grad, Mut parameter, Mut velocity) {
-  float *p = as<float>(parameter), *v = as<float>(velocity);
-  if (!v) return plain(o, grad, p);
-  o.nesterov ? with_momentum<true>(o, grad, p, v) : with_momentum<false>(o, grad, p, v);
+  float* v = as<float>(velocity);
+  if (!v) return plain(o, grad, parameter);
+  o.nesterov ? with_momentum<true>(o, grad, parameter, v) : with_momentum<false>(o, grad, parameter, v);
 }
 
 }  // namespace foreshard::kernels::cpu

@@ -21,16 +21,20 @@ struct Step {
   std::int32_t micro_batch;                 ///< advanced on the device at the end of each segment
   std::int32_t fault_micro_batch;           ///< the first one of which the loss was not finite; −1: none
   std::int64_t fault_row;                   ///< its first row of which the log-sum-exp was not finite; −1: none
+  std::uint64_t rounding_key;               ///< of kernels::Rounding; its stream is the parameter's rule
+  std::int32_t stochastic_rounding;
 };
 /// What an update needs to know of one parameter, in device memory; `update` counts its updates from 1.
 struct Rule {
   double learning_rate_scale, weight_decay;
   std::int64_t update;
 };
-/// One parameter's elements [at, at + count) of a shard and the index of its rule, in device memory.
+/// One parameter's elements [at, at + count) of a shard, the index of its rule, and the place of the first of them in
+/// the whole parameter, in device memory.
 struct Part {
   std::int64_t at, count;
   std::int32_t rule;
+  std::int64_t first;
 };
 enum class Optimizer { adamw, adam, sgd, sgd_momentum, lion };
 

@@ -204,7 +204,8 @@ void Dispatch::update(const Op& op, const exec::StepContext& context) {
                          .grad_scale = step.gradient_scale(context.max_norm, context.loss_scale),
                          .clip_value = context.clip_value > 0 ? context.clip_value : HUGE_VAL,
                          .momentum = context.momentum,
-                         .nesterov = context.nesterov};
+                         .nesterov = context.nesterov,
+                         .rounding = {.stochastic = context.stochastic_rounding, .key = context.rounding_key}};
   for (const plan::ShardPart& part : plan::parts_of_shard(plan_.units[op.unit.value], rank_)) {
     if (!part.piece->updated()) continue;
     const exec::ParameterRule& rule = context.rules[part.piece->parameter.value];
@@ -212,6 +213,8 @@ void Dispatch::update(const Op& op, const exec::StepContext& context) {
     update.step = rule.update;
     update.learning_rate = context.learning_rate * rule.learning_rate_scale;
     update.weight_decay = rule.weight_decay;
+    update.rounding.stream = part.piece->parameter.value;
+    update.rounding.first = static_cast<std::uint64_t>(part.first);
     update_piece(op, update, part.at);
   }
 }

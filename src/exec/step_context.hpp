@@ -13,8 +13,10 @@ struct ParameterRule {
 
 /// What varies from step to step. Ops read it; the plan does not change.
 struct StepContext {
-  std::int64_t step = 1;          ///< counted from 1
-  std::uint64_t dropout_key = 0;  ///< differs by step
+  std::int64_t step = 1;            ///< counted from 1
+  std::uint64_t dropout_key = 0;    ///< differs by step
+  bool stochastic_rounding = true;  ///< of parameters that are kept in bf16, when they are updated; else to nearest
+  std::uint64_t rounding_key = 0;   ///< of its random bits; differs by step
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, momentum = 0;
   bool nesterov = false;
   std::span<const ParameterRule> rules;           ///< by ParameterId

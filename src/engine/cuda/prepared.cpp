@@ -80,7 +80,7 @@ void Prepared::upload_parts(int rank) {
     const std::size_t first = all.size();
     for (const plan::ShardPart& part : plan::parts_of_shard(plan_.units[op.unit.value], rank))
       if (part.piece->updated())
-        all.push_back({part.at, part.count, static_cast<std::int32_t>(part.piece->parameter.value)});
+        all.push_back({part.at, part.count, static_cast<std::int32_t>(part.piece->parameter.value), part.first});
     part_ranges_[index_of(op)] = {first, all.size() - first};
   }
   const auto bytes = std::as_bytes(std::span(all));

@@ -27,7 +27,9 @@ Step step_of(const exec::StepContext& c) {
           .clip_value = c.clip_value,
           .micro_batch = 0,
           .fault_micro_batch = -1,
-          .fault_row = -1};
+          .fault_row = -1,
+          .rounding_key = c.rounding_key,
+          .stochastic_rounding = c.stochastic_rounding};
 }
 
 std::vector<Rule> rules_of(const exec::StepContext& c) {

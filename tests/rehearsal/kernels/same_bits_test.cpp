@@ -139,6 +139,12 @@ Outcome updates(Kernels& kernels, std::int64_t shift) {
   kernels.lion(o, g, p, m);
   kernels.sgd(o, g, p, {});
   Outcome outcome;
+  const Shifted<T> half(Array<T>::random(3001, 4), shift);
+  o.rounding = {.stochastic = true, .key = 1, .stream = 2, .first = 8};
+  kernels.adamw(o, g, half, m, v);
+  o.rounding.first = 13;
+  kernels.lion(o, g, half, m);
+  outcome.add(half);
   for (const auto* array : {&p, &m, &v}) outcome.add(*array);
   return outcome;
 }

@@ -100,12 +100,13 @@ TEST_F(OfStep, GivesNoNumberForATokenOutsideTheVocabulary) {
   for (int i = 2; i < 6; ++i) EXPECT_TRUE(std::isnan(rows[i]));
 }
 
-/// A shard of 3 parameters with what lies between them, which no update may touch.
+/// A shard of parts of parameters with what lies between them, which no update may touch. Of the third, elements and
+/// shard have the same places in calls of Philox, of the fourth not.
 struct Shards {
   static constexpr std::int64_t count = 5000;
   Floats p = Floats::random(count, 1), m = Floats::random(count, 2), v = Floats(count, 0.5F);
   Array<BFloat16> g = Array<BFloat16>::random(count, 3);
-  std::vector<Part> parts = {{0, 7, 2}, {9, 1, 0}, {13, 4900, 1}};
+  std::vector<Part> parts = {{0, 7, 2, 3}, {9, 1, 0, 5}, {13, 4800, 1, 21}, {4820, 170, 0, 1}};
   std::vector<Rule> rules = {{1, 0, 4}, {0.5, 0.1, 7}, {2, 0.2, 1}};
 };
 
@@ -142,15 +143,18 @@ void update_by_argument(Kernels& kernels, Optimizer optimizer, const Update& o, 
   }
 }
 
+std::int64_t part_count(const Shards& s) { return static_cast<std::int64_t>(s.parts.size()); }
+
 template <class T>
 auto part_of(const DeviceArray<T>& array, const Part& part) {
   return Mut{array.data() + part.at, dtype_of<T>};
 }
 
 /// Updates part by part, by argument, as engine::Dispatch does on the CPU.
+template <class T>
 void update_parts_by_argument(Kernels& kernels, Optimizer optimizer, const Step& step, const Norms& norms,
-                              const double* loss, const Shards& s, const DeviceArray<float>& p,
-                              const DeviceArray<float>& m, const DeviceArray<float>& v) {
+                              const double* loss, const Shards& s, const DeviceArray<T>& p, const DeviceArray<float>& m,
+                              const DeviceArray<float>& v) {
   const engine::StepSums sums = engine::step_sums(norms.power, norms.words, loss, step.loss_scale);
   if (!sums.finite()) return;
   const DeviceArray<BFloat16> g(s.g);
@@ -166,7 +170,11 @@ void update_parts_by_argument(Kernels& kernels, Optimizer optimizer, const Step&
              .grad_scale = sums.gradient_scale(step.max_norm, step.loss_scale),
              .clip_value = step.clip_value > 0 ? step.clip_value : HUGE_VAL,
              .momentum = step.momentum,
-             .nesterov = step.nesterov != 0};
+             .nesterov = step.nesterov != 0,
+             .rounding = {.stochastic = step.stochastic_rounding != 0,
+                          .key = step.rounding_key,
+                          .stream = static_cast<std::uint64_t>(part.rule),
+                          .first = static_cast<std::uint64_t>(part.first)}};
     const Mut grad = part_of(g, part);
     update_by_argument(kernels, optimizer, o, {grad.data, grad.dtype}, part_of(p, part), part_of(m, part),
                        part_of(v, part));
@@ -192,8 +200,9 @@ TEST_F(OfStep, UpdatesPartsAsTheyWouldBeOneByOne) {
         const DeviceArray<Part> parts(s.parts);
         const DeviceArray<std::int64_t> words(norms.words);
         const DeviceArray<double> loss(sums);
-        kernels->update(Optimizer(optimizer), steps.data(), rules.data(), parts.data(), 3, Shards::count, norms.power,
-                        words.data(), static_cast<std::int64_t>(norms.words.size()), loss.data(), g, p, m, v);
+        kernels->update(Optimizer(optimizer), steps.data(), rules.data(), parts.data(), part_count(s), Shards::count,
+                        norms.power, words.data(), static_cast<std::int64_t>(norms.words.size()), loss.data(), g, p, m,
+                        v);
         update_parts_by_argument(*kernels, Optimizer(optimizer), step, norms, sums.data(), s, p_truth, m_truth,
                                  v_truth);
         EXPECT_EQ(p.values(), p_truth.values());
@@ -203,6 +212,44 @@ TEST_F(OfStep, UpdatesPartsAsTheyWouldBeOneByOne) {
       }
     }
   }
+}
+
+std::vector<std::uint16_t> bits_of(const std::vector<BFloat16>& values) {
+  std::vector<std::uint16_t> bits;
+  for (const BFloat16& value : values) bits.push_back(value.bits);
+  return bits;
+}
+
+/// The key is read from the step in device memory, as captured graphs must.
+TEST_F(OfStep, RoundsPartsInBf16AsTheyWouldBeOneByOne) {
+  const Shards s;
+  const Norms norms = norms_of(s.g)[1];
+  const std::vector<double> sums = {12.5, 640};
+  const Array<BFloat16> halves(s.p);
+  std::vector<std::vector<std::uint16_t>> seen;
+  for (const std::uint64_t key : {1ULL, 2ULL}) {
+    for (int optimizer = 0; optimizer < 5; ++optimizer) {
+      Step step = plain_step();
+      step.rounding_key = key;
+      step.stochastic_rounding = 1;
+      const DeviceArray<BFloat16> g(s.g), p(halves), p_truth(halves);
+      const DeviceArray<float> m(s.m), v(s.v), m_truth(s.m), v_truth(s.v);
+      const DeviceArray<Step> steps({step});
+      const DeviceArray<Rule> rules(s.rules);
+      const DeviceArray<Part> parts(s.parts);
+      const DeviceArray<std::int64_t> words(norms.words);
+      const DeviceArray<double> loss(sums);
+      kernels->update(Optimizer(optimizer), steps.data(), rules.data(), parts.data(), part_count(s), Shards::count,
+                      norms.power, words.data(), static_cast<std::int64_t>(norms.words.size()), loss.data(), g, p, m,
+                      v);
+      update_parts_by_argument(*kernels, Optimizer(optimizer), step, norms, sums.data(), s, p_truth, m_truth, v_truth);
+      EXPECT_EQ(bits_of(p.values()), bits_of(p_truth.values())) << optimizer;
+      EXPECT_EQ(m.values(), m_truth.values());
+      EXPECT_EQ(v.values(), v_truth.values());
+      seen.push_back(bits_of(p.values()));
+    }
+  }
+  for (std::size_t optimizer = 0; optimizer < 5; ++optimizer) EXPECT_NE(seen[optimizer], seen[optimizer + 5]);
 }
 
 TEST_F(OfStep, LeavesEverythingWhereTheVerdictIsNotFinite) {
@@ -218,8 +265,8 @@ TEST_F(OfStep, LeavesEverythingWhereTheVerdictIsNotFinite) {
     const DeviceArray<Part> parts(s.parts);
     const DeviceArray<std::int64_t> words(norm);
     const DeviceArray<double> sums(std::vector<double>{loss, 640});
-    kernels->update(Optimizer::adamw, steps.data(), rules.data(), parts.data(), 3, Shards::count, 2, words.data(),
-                    ExactSum::words, sums.data(), g, p, m, v);
+    kernels->update(Optimizer::adamw, steps.data(), rules.data(), parts.data(), part_count(s), Shards::count, 2,
+                    words.data(), ExactSum::words, sums.data(), g, p, m, v);
     EXPECT_EQ(p.values(), s.p.data);
     EXPECT_EQ(m.values(), s.m.data);
     EXPECT_EQ(v.values(), s.v.data);

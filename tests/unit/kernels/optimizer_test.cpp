@@ -2,40 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "arrays.hpp"
+#include "update_of_kind.hpp"
 
 namespace foreshard::kernels {
 namespace {
 
 using Floats = Array<float>;
 using Doubles = Array<double>;
-
-enum class Kind { adamw, adam, sgd, momentum, nesterov, lion };
-constexpr Kind kinds[] = {Kind::adamw, Kind::adam, Kind::sgd, Kind::momentum, Kind::nesterov, Kind::lion};
-
-Update options(Kind kind, std::int64_t count) {
-  Update o{count};
-  o.learning_rate = 0.01;
-  o.weight_decay = 0.1;
-  o.grad_scale = 0.5;
-  if (kind == Kind::momentum || kind == Kind::nesterov) o.momentum = 0.9;
-  o.nesterov = kind == Kind::nesterov;
-  return o;
-}
-
-void step(Backend& backend, Kind kind, const Update& o, Const g, Mut p, Mut first, Mut second) {
-  switch (kind) {
-    case Kind::adamw:
-      return backend.adamw(o, g, p, first, second);
-    case Kind::adam:
-      return backend.adam(o, g, p, first, second);
-    case Kind::sgd:
-      return backend.sgd(o, g, p, {});
-    case Kind::lion:
-      return backend.lion(o, g, p, first);
-    default:
-      return backend.sgd(o, g, p, first);
-  }
-}
 
 class Optimizer : public testing::TestWithParam<Kind> {
  protected:
@@ -133,10 +106,6 @@ TEST_P(Optimizer, CutsEachScaledGradientAtTheClipValue) {
   }
 }
 
-std::string name_of(Kind kind) {
-  constexpr const char* names[] = {"adamw", "adam", "sgd", "momentum", "nesterov", "lion"};
-  return names[static_cast<int>(kind)];
-}
 INSTANTIATE_TEST_SUITE_P(All, Optimizer, testing::ValuesIn(kinds),
                          [](const auto& test) { return name_of(test.param); });
 
