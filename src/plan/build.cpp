@@ -1,5 +1,7 @@
 #include "plan/build.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace foreshard::plan {
@@ -9,6 +11,10 @@ void expect_supported(const Mesh& mesh, const ScheduleOptions& options) {
   FORESHARD_EXPECT(mesh.replicas >= 1 && mesh.outer >= 1 && mesh.inner >= 1, "a mesh has at least one rank an axis");
   FORESHARD_EXPECT(options.gather_limit >= 1 && options.reduce_limit >= 1 && options.micro_batches >= 1,
                    "limits and micro-batches are at least 1");
+  const auto is_kept = [&](const Precision& precision) { return precision.parameters == options.master; };
+  FORESHARD_EXPECT(
+      !options.master || (is_kept(options.precision) && std::ranges::all_of(options.precision_of_unit, is_kept)),
+      "units are gathered in the type in which their parameters are kept");
 }
 
 ScheduleOptions with_overrides(const ScheduleOptions& options, const model::Graph& wrapped) {

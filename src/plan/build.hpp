@@ -17,7 +17,7 @@ constexpr int unlimited = 1 << 20;
 /// replicas sum once a step; or none, so that unsharded gradients add up.
 enum class Accumulation : std::uint8_t { reduce, reduce_scatter, no_sync };
 
-/// The types of a unit's numbers; none: the type in which parameters are kept.
+/// The types of a unit's numbers; none: the model's, in which gradients and moments are kept.
 struct Precision {
   std::optional<DType> parameters;  ///< gathered parameters, and what is computed with them
   std::optional<DType> reduction;   ///< gradients until and while they are reduced; sums are made in f32 at least
@@ -58,6 +58,8 @@ struct ScheduleOptions {
   Offload offload;
   Precision precision;
   std::vector<Precision> precision_of_unit;  ///< by unit, instead of `precision`; may be shorter than there are units
+  std::optional<DType> master;               ///< type in which shards of parameters are kept and updated, and all units
+                                             ///< gathered; none: kept in the model's
   std::int64_t workspace_bytes = 0;          ///< of the device's arena, for kernels of the compute lane
   OpKind update = OpKind::adamw;             ///< the optimizer, by the kind of its ops
   float norm_power = 2;                      ///< which norm of the gradient: 1, 2, 3 or infinity

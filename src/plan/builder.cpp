@@ -59,6 +59,7 @@ Builder::Builder(const model::Graph& graph, std::vector<FlatParameter> units, co
   for (const model::Unit& unit : graph.units) plan.unit_names.push_back(unit.name);
   plan.mesh = mesh;
   plan.dtype = graph.dtype;
+  plan.master = options.master.value_or(graph.dtype);
   plan.micro_batches = options.micro_batches;
   plan.micro_batch_tokens = graph[graph.tokens].elements;
   plan.parameters = graph.parameter_count();
@@ -71,7 +72,7 @@ void Builder::add_persistent_buffers(const model::Graph& graph, const ScheduleOp
   plan.workspace = persistent(options.workspace_bytes, MemoryClass::workspace);  // first, so that it is aligned best
   for (std::uint32_t u = 0; u < unit_count(); ++u) {
     FlatParameter& flat = plan.units[u];
-    const std::int64_t bytes = flat.part_bytes(flat.shard_degree, plan.dtype);
+    const std::int64_t bytes = flat.part_bytes(flat.shard_degree, plan.master);
     const std::int64_t trainable_bytes = flat.shard_of(flat.trainable.padded_elements) * size_bytes(plan.dtype);
     flat.parameter_shard = persistent(bytes, MemoryClass::parameters, {u}, offload.parameters);
     flat.gradient_shard = persistent(trainable_bytes, MemoryClass::gradients, {u}, offload.gradients);
@@ -103,11 +104,11 @@ BufferId Builder::persistent(std::int64_t size_bytes, MemoryClass memory, UnitId
 }
 
 Operand Builder::read(BufferId buffer, std::int64_t elements, std::int64_t first) const {
-  return words(buffer, elements, plan.dtype, false, first);
+  return words(buffer, elements, type_of(buffer), false, first);
 }
 
 Operand Builder::write(BufferId buffer, std::int64_t elements, std::int64_t first) const {
-  return words(buffer, elements, plan.dtype, true, first);
+  return words(buffer, elements, type_of(buffer), true, first);
 }
 
 Operand Builder::words(BufferId buffer, std::int64_t elements, DType dtype, bool written, std::int64_t first) {
@@ -144,10 +145,11 @@ OpId Builder::op(const OpSpec& spec, std::span<const Operand> inputs, std::span<
 }
 
 OpId Builder::copy_shard(OpSpec spec, BufferId from, BufferId to, std::span<const Wait> waits) {
-  const std::int64_t elements = plan.buffers[from.value].size_bytes / size_bytes(plan.dtype);
+  const DType type = type_of(from);
+  const std::int64_t elements = plan.buffers[from.value].size_bytes / size_bytes(type);
   spec.lane = Lane::copy;
   spec.sizes = {.rows = elements};
-  return op(spec, std::array{read(from, elements)}, std::array{write(to, elements)}, waits);
+  return op(spec, std::array{words(from, elements, type, false)}, std::array{words(to, elements, type, true)}, waits);
 }
 
 void Builder::begin_segment(Segment::Name name) {

@@ -33,14 +33,14 @@ class Builder {
   void mark(Wait::On point, UnitId unit, OpId op);
   void end_segment();
 
-  /// `elements` of a buffer from element `first` on, as an operand that is read or written; of the shards' type.
+  /// `elements` of a shard's buffer from element `first` on, as an operand that is read or written; of its type.
   Operand read(BufferId buffer, std::int64_t elements, std::int64_t first = 0) const;
   Operand write(BufferId buffer, std::int64_t elements, std::int64_t first = 0) const;
 
   /// The same of any type.
   static Operand words(BufferId buffer, std::int64_t elements, DType dtype, bool written, std::int64_t first = 0);
 
-  /// Copies the whole of `from`, of the shards' type, between host and device, on the copy lane; `spec.kind` is fetch
+  /// Copies the whole of `from`, a shard, between host and device, on the copy lane; `spec.kind` is fetch
   /// or offload.
   OpId copy_shard(OpSpec spec, BufferId from, BufferId to, std::span<const Wait> waits);
 
@@ -53,6 +53,9 @@ class Builder {
  private:
   void add_persistent_buffers(const model::Graph& graph, const ScheduleOptions& options);
   BufferId persistent(std::int64_t size_bytes, MemoryClass memory, UnitId unit = {}, bool in_host = false);
+  DType type_of(BufferId shard) const {
+    return shard.valid() ? plan.shard_type(plan.buffers[shard.value]) : plan.dtype;
+  }
 };
 
 /// The wait for an op of the same segment.

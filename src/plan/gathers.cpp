@@ -15,7 +15,7 @@ namespace {
 /// Of what is gathered or fetched.
 std::vector<std::int64_t> whole_bytes(const Plan& plan, const Offload& offload) {
   std::vector<std::int64_t> bytes;
-  for (const FlatParameter& unit : plan.units) bytes.push_back(unit.whole_bytes(plan.dtype, offload.parameters));
+  for (const FlatParameter& unit : plan.units) bytes.push_back(unit.whole_bytes(plan.master, offload.parameters));
   return bytes;
 }
 
@@ -76,7 +76,7 @@ BufferId Gathers::parameters_of(const Visit& visit, UnitId unit) {
 Gathers::Place Gathers::packed_of(const Visit& visit, UnitId unit) {
   const FlatParameter& f = flat(unit);
   if (moves_packed(unit)) return {parameters_of(visit, unit), f.packed_at_bytes(1, f.gathered)};
-  return {f.parameter_shard, f.packed_at_bytes(f.shard_degree, build_.plan.dtype)};
+  return {f.parameter_shard, f.packed_at_bytes(f.shard_degree, build_.plan.master)};
 }
 
 Operand Gathers::packed(UnitId unit, BufferId buffer, int parts, DType type, std::int64_t words, bool written) const {
@@ -152,7 +152,7 @@ void Gathers::fetch(const Visit& visit, std::span<const Wait> waits) {
   const FlatParameter& f = flat(visit.unit);
   BufferId& staging = staging_[slot(visit)];
   if (!staging.valid())
-    staging = build_.buffer(f.part_bytes(f.shard_degree, build_.plan.dtype), MemoryClass::parameters, visit.unit);
+    staging = build_.buffer(f.part_bytes(f.shard_degree, build_.plan.master), MemoryClass::parameters, visit.unit);
   fetch_[slot(visit)] = build_.copy_shard({.kind = OpKind::fetch, .phase = visit.phase, .unit = visit.unit},
                                           f.parameter_shard, staging, waits);
 }
@@ -187,8 +187,8 @@ UnitId Gathers::freed_before(int number) const {
 Gathers::Source Gathers::source_of(const Visit& visit) {
   if (regathers(visit))
     return {retained_[visit.unit.value], flat(visit.unit).gathered, GroupKind::inner, retain_[visit.unit.value]};
-  if (is_staged(visit)) return {staging_[slot(visit)], build_.plan.dtype, GroupKind::shard, fetch_[slot(visit)]};
-  return {flat(visit.unit).parameter_shard, build_.plan.dtype};
+  if (is_staged(visit)) return {staging_[slot(visit)], build_.plan.master, GroupKind::shard, fetch_[slot(visit)]};
+  return {flat(visit.unit).parameter_shard, build_.plan.master};
 }
 
 /// What is whole already is fetched from host memory; the rest range by range. The op after which all of the unit is

@@ -69,7 +69,7 @@ class Gathers {
   /// Packed words in a buffer of one of `parts` parts of the unit, elements in `type`.
   Operand packed(UnitId unit, BufferId buffer, int parts, DType type, std::int64_t words, bool written) const;
   /// Its shard is all there is to gather.
-  bool is_whole(UnitId unit) const { return flat(unit).shard_degree == 1 && flat(unit).gathered == build_.plan.dtype; }
+  bool is_whole(UnitId unit) const { return flat(unit).shard_degree == 1 && flat(unit).gathered == build_.plan.master; }
   /// The inner group retains its parts after forward.
   bool is_resharded(const Visit& visit) const;
   bool regathers(const Visit& visit) const { return is_resharded(visit) && visit.phase == Phase::backward; }

@@ -41,7 +41,7 @@ struct FlatParameter {
   FlatRange packed;                      ///< in words of 32 bits
   std::vector<FlatPiece> packed_pieces;  ///< in words from the first packed one
   DType gathered = DType::f32;           ///< type of the whole parameters and of what is computed with them
-  DType reduced = DType::f32;            ///< type of the whole gradient; shards have the plan's type
+  DType reduced = DType::f32;            ///< type of the whole gradient; shards have the plan's types
   BufferId parameter_shard;
   BufferId gradient_shard, first_moment, second_moment;  ///< of the trainable range; moments: as many as the optimizer
                                                          ///< keeps
@@ -97,7 +97,8 @@ struct Plan {
   std::vector<FlatParameter> units;  ///< by UnitId
   std::vector<std::string> unit_names;
   Mesh mesh;
-  DType dtype = DType::f32;  ///< of shards: parameters, gradients, moments
+  DType dtype = DType::f32;   ///< of shards of gradients and moments
+  DType master = DType::f32;  ///< of shards of parameters
   int micro_batches = 1;
   std::int64_t micro_batch_tokens = 0;  ///< of one rank
   std::int64_t parameters = 0;
@@ -106,6 +107,9 @@ struct Plan {
   float norm_power = 2;               ///< which norm of the gradient: 1, 2, 3 or infinity
   BufferId workspace;                 ///< of the compute lane's kernels; none if they need none
   BufferId norm, loss;  ///< norm_words() of all shards; results f64 {loss sum, valid tokens} over all ranks
+
+  /// Of the elements of a shard that lies in a buffer, or of its staging buffer.
+  DType shard_type(const Buffer& buffer) const { return buffer.memory == MemoryClass::parameters ? master : dtype; }
 
   /// i64 words from which the norm of the gradient follows: an exact sum of powers, or the largest magnitude of each
   /// shard.

@@ -82,6 +82,7 @@ Settings read_settings(const Config& config, int world_size) {
   settings.schedule = std::move(parallel.schedule);
   settings.cuda_workspace_bytes = config.get<std::int64_t>("engine.workspace_mib") << 20;
   settings.schedule.precision = read_precision(config, problems);
+  settings.schedule.master = read_master(config, problems);
   settings.schedule.offload = read_offload(config);
   settings.schedule.recompute = read_recompute(config, problems);
   settings.schedule.update = read_optimizer(config, problems);

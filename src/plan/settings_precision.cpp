@@ -30,8 +30,12 @@ std::optional<DType> find_dtype(std::string_view name) {
 }
 
 void add_precision_keys(Config& config) {
-  config.add("precision.param", "fp32", "type that parameters are gathered in and blocks compute in; shards are fp32",
+  config.add("precision.param", "fp32", "type that parameters are gathered in and blocks compute in",
              {.choices = {"fp32", "bf16", "fp16"}});
+  config.add("precision.master", "fp32",
+             "type that shards of parameters are kept and updated in; bf16, with precision.param = bf16, keeps no fp32 "
+             "copy of them; moments are fp32",
+             {.choices = {"fp32", "bf16"}});
   config.add("precision.reduce", "fp32",
              "type of gradients on their way to reduction, precision.param or fp32; they are summed in fp32",
              {.choices = {"fp32", "bf16", "fp16"}});
@@ -44,6 +48,17 @@ Precision read_precision(const Config& config, std::vector<std::string>& problem
   return {.parameters = read_type(config, "precision.param"),
           .reduction = read_type(config, "precision.reduce"),
           .output = read_type(config, "precision.output")};
+}
+
+std::optional<DType> read_master(const Config& config, std::vector<std::string>& problems) {
+  const auto parameter = config.get<std::string>("precision.param");
+  if (config.get<std::string>("precision.master") == "fp32") return std::nullopt;
+  if (parameter != "bf16")
+    problems.push_back(
+        fmt::format("precision.master = bf16 with precision.param = {}: what is kept in bf16 is gathered and computed "
+                    "with as it is; expected precision.param = bf16",
+                    parameter));
+  return DType::bf16;
 }
 
 }  // namespace foreshard::plan

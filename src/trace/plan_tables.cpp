@@ -211,6 +211,13 @@ void expect_ranges(const Plan& plan) {
     expect(std::uint64_t{segment.first_op} + segment.op_count <= plan.ops.size(), "an op of a segment");
 }
 
+DType read_dtype(hid_t group, const char* name) {
+  const auto& dtypes = names_of<DType>();
+  const auto dtype = std::find(dtypes.begin(), dtypes.end(), hdf5::read_text_attribute(group, name));
+  expect(dtype != dtypes.end(), name);
+  return static_cast<DType>(dtype - dtypes.begin());
+}
+
 template <class Row>
 std::vector<Row> read_rows(hid_t group, const char* name, const Fields<Row>& fields) {
   return read_table<Row>(group, name, fields);
@@ -242,6 +249,7 @@ void write_plan(hid_t file, const Plan& plan) {
     hdf5::write_attribute(group.id(), name, static_cast<std::int64_t>(value));
   });
   hdf5::write_attribute(group.id(), "dtype", text_of(plan.dtype));
+  hdf5::write_attribute(group.id(), "master", text_of(plan.master));
   write_table<OpRow>(group.id(), "ops", op_fields(), op_rows(plan));
   write_table<Operand>(group.id(), "operands", operand_fields(), plan.operands);
   write_table<Wait>(group.id(), "waits", wait_fields(), plan.waits);
@@ -258,10 +266,8 @@ Plan read_plan(hid_t file) {
   visit_numbers(plan, [&](const char* name, auto& value) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(hdf5::read_integer_attribute(group.id(), name));
   });
-  const auto& dtypes = names_of<DType>();
-  const auto dtype = std::find(dtypes.begin(), dtypes.end(), hdf5::read_text_attribute(group.id(), "dtype"));
-  expect(dtype != dtypes.end(), "dtype");
-  plan.dtype = static_cast<DType>(dtype - dtypes.begin());
+  plan.dtype = plan.master = read_dtype(group.id(), "dtype");
+  if (hdf5::has_attribute(group.id(), "master")) plan.master = read_dtype(group.id(), "master");
   for (const OpRow& row : read_rows(group.id(), "ops", op_fields())) plan.ops.push_back(row.op);
   plan.operands = read_rows(group.id(), "operands", operand_fields());
   plan.waits = read_rows(group.id(), "waits", wait_fields());

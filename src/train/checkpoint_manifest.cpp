@@ -139,17 +139,20 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& pa
 
 Json layout_of(const plan::Settings& settings, const plan::Plan& plan, const std::string& optimizer,
                std::uint64_t seed) {
-  return {{"model", model_facts(settings.model)},
-          {"parallel",
-           {{"world_size", plan.mesh.world_size()},
-            {"shard_degree", plan.mesh.shard_degree()},
-            {"replicate_degree", plan.mesh.replicas}}},
-          {"dtype", name_of(plan.dtype)},
-          {"optimizer", {{"name", optimizer}}},
-          {"train", {{"seed", seed}, {"seq_len", settings.batch.seq}, {"global_batch_size", settings.global_batch()}}},
-          {"units", unit_facts(plan, model::build(settings.model, settings.batch))},
-          {"partial_steps", partial_facts(settings.partial)},
-          {"state_bytes", state_facts(plan)}};
+  Json layout{
+      {"model", model_facts(settings.model)},
+      {"parallel",
+       {{"world_size", plan.mesh.world_size()},
+        {"shard_degree", plan.mesh.shard_degree()},
+        {"replicate_degree", plan.mesh.replicas}}},
+      {"dtype", name_of(plan.dtype)},
+      {"optimizer", {{"name", optimizer}}},
+      {"train", {{"seed", seed}, {"seq_len", settings.batch.seq}, {"global_batch_size", settings.global_batch()}}},
+      {"units", unit_facts(plan, model::build(settings.model, settings.batch))},
+      {"partial_steps", partial_facts(settings.partial)},
+      {"state_bytes", state_facts(plan)}};
+  if (plan.master != plan.dtype) layout["precision"]["master"] = name_of(plan.master);
+  return layout;
 }
 
 std::vector<std::string> differences(const Json& saved, const Json& here) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "train/safetensors.hpp"
 
 namespace foreshard::train {
 namespace {
@@ -21,15 +22,10 @@ bool carries_state(const plan::Buffer& buffer) {
          (buffer.memory == plan::MemoryClass::parameters || buffer.memory == plan::MemoryClass::optimizer);
 }
 
-/// safetensors' name of a type; bytes where it is none of ours.
-const char* type_name(std::int64_t element_bytes) {
-  return element_bytes == 4 ? "F32" : element_bytes == 8 ? "F64" : "U8";
-}
-
 nlohmann::ordered_json entry_of(const plan::Plan& plan, const plan::Buffer& buffer, std::int64_t begin) {
-  const std::int64_t element_bytes = size_bytes(plan.dtype);
-  return {{"dtype", type_name(element_bytes)},
-          {"shape", {element_bytes >= 4 ? buffer.size_bytes / element_bytes : buffer.size_bytes}},
+  const DType type = plan.shard_type(buffer);
+  return {{"dtype", stored_type(type)},
+          {"shape", {buffer.size_bytes / size_bytes(type)}},
           {"data_offsets", {begin, begin + buffer.size_bytes}}};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/half.hpp"
 #include "base/hash.hpp"
 #include "base/random.hpp"
 
@@ -34,7 +35,7 @@ void in_parallel(std::int64_t count, const F& f) {
 template <class T>
 void fill(const model::Graph& graph, const plan::FlatParameter& flat, int rank, std::uint64_t seed,
           std::span<T> shard) {
-  std::ranges::fill(shard, T{0});
+  std::ranges::fill(shard, T{});
   for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
     const model::Parameter& parameter = graph.parameters[part.piece->parameter.value];
     const std::uint64_t key = key_of(parameter, seed);
@@ -54,10 +55,18 @@ double initial_value(const model::Parameter& parameter, std::uint64_t seed, std:
 void fill_initial_shard(const model::Graph& graph, const plan::Plan& plan, std::uint32_t unit, int rank,
                         std::uint64_t seed, void* shard) {
   const plan::FlatParameter& flat = plan.units[unit];
-  const auto count = static_cast<std::size_t>(flat.shard_elements);
-  FORESHARD_EXPECT(plan.dtype == DType::f32 || plan.dtype == DType::f64, "master parameters are f32 or f64");
-  if (plan.dtype == DType::f32) return fill(graph, flat, rank, seed, std::span(static_cast<float*>(shard), count));
-  fill(graph, flat, rank, seed, std::span(static_cast<double*>(shard), count));
+  const auto fill_as = [&]<class T>(T) {
+    fill(graph, flat, rank, seed, std::span(static_cast<T*>(shard), static_cast<std::size_t>(flat.shard_elements)));
+  };
+  switch (plan.master) {
+    case DType::f32:
+      return fill_as(float{});
+    case DType::f64:
+      return fill_as(double{});
+    default:
+      FORESHARD_EXPECT(plan.master == DType::bf16, "parameters are kept in f32, f64 or bf16");
+      return fill_as(BFloat16{});
+  }
 }
 
 }  // namespace foreshard::train

@@ -99,7 +99,7 @@ ModelWeights::ModelWeights(const std::filesystem::path& path, const model::Confi
 
 void ModelWeights::fill_shard(const plan::Plan& plan, std::uint32_t unit, int rank, void* shard) const {
   const plan::FlatParameter& flat = plan.units[unit];
-  const Elements to(shard, flat.shard_elements, plan.dtype);
+  const Elements to(shard, flat.shard_elements, plan.master);
   std::ranges::fill(to.bytes(), std::byte{0});
   for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
     const Source& source = sources_[part.piece->parameter.value];

@@ -57,7 +57,7 @@ class Shards {
  private:
   /// Of elements [first, first + count) of the shard.
   std::uint64_t hash_of(std::uint32_t unit, std::int64_t first, std::int64_t count) const {
-    const std::int64_t size = size_bytes(plan().dtype);
+    const std::int64_t size = size_bytes(plan().master);
     std::uint64_t hash = 0;
     rank_.read(rank_.parameter_shard(unit), [&](std::span<const std::byte> bytes) {
       hash =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <functional>
@@ -148,6 +149,12 @@ Tensors read_index(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string_view stored_type(DType type) {
+  const auto found = std::ranges::find(types, std::optional(type), &Type::dtype);
+  FORESHARD_EXPECT(found != types.end(), "a type that safetensors has");
+  return found->name;
+}
 
 std::int64_t StoredTensor::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());

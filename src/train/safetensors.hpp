@@ -22,6 +22,9 @@ struct StoredTensor {
   std::int64_t elements() const;
 };
 
+/// What safetensors calls a type of numbers: "F32", "BF16", …
+std::string_view stored_type(DType type);
+
 /// The tensors of one file, by name, from its header alone (https://github.com/huggingface/safetensors). Throws
 /// InputError(bad_input) where it cannot be read or its header is not that of a whole file.
 std::map<std::string, StoredTensor, std::less<>> read_safetensors(const std::filesystem::path& path);

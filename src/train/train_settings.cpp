@@ -46,6 +46,15 @@ void expect_folder_of(const std::filesystem::path& file) {
                                                 file.string(), folder.string()));
 }
 
+void expect_rounding_matters(const Config& config) {
+  if (config.is_default("optimizer.rounding") || config.get<std::string>("precision.master") == "bf16") return;
+  throw InputError(
+      ExitCode::usage,
+      fmt::format("optimizer.rounding = {} with precision.master = {}: updates round parameters only where "
+                  "they are kept in bf16; leave it out, or set precision.master = bf16",
+                  config.get<std::string>("optimizer.rounding"), config.get<std::string>("precision.master")));
+}
+
 void add_step_keys(Config& config) {
   config.add("train.steps", 100, "optimizer steps", {.unit = "steps", .min = 1});
   config.add("train.seed", 1234, "decides initial values, dropout and shuffling");
@@ -69,6 +78,10 @@ void add_optimizer_keys(Config& config) {
   config.add("optimizer.beta2", 0.95, "decay of the second moment (of lion: of its only one; its paper has 0.99)",
              {.min = 0, .max = 1});
   config.add("optimizer.eps", 1e-8, "added to the root of the second moment", {.min = 0});
+  config.add("optimizer.rounding", std::string("stochastic"),
+             "how updates round parameters where precision.master is bf16: stochastic, right on average by random bits "
+             "of seed, step and element; or to the nearest, which loses updates below half a unit in the last place",
+             {.choices = {"stochastic", "nearest"}});
   config.add("optimizer.nesterov", false, "sgd looks ahead along its velocity");
   config.add("optimizer.weight_decay", 0.1, "of parameters with two or more dimensions", {.min = 0});
   config.add("optimizer.groups", std::string(),
@@ -147,6 +160,7 @@ TrainSettings read_train_settings(const Config& config) {
                  .max_norm = config.get<double>("train.max_norm"),
                  .momentum = config.get<double>("optimizer.momentum"),
                  .nesterov = config.get<bool>("optimizer.nesterov"),
+                 .stochastic_rounding = config.get<std::string>("optimizer.rounding") == "stochastic",
                  .clip_value = config.get<double>("train.clip_value"),
                  .groups = parse_parameter_groups(config.get<std::string>("optimizer.groups")),
                  .loss_scale = parse_loss_scale("train.loss_scale", config.get<std::string>("train.loss_scale"))};
@@ -176,6 +190,7 @@ TrainSettings read_train_settings(const Config& config) {
   s.replica_check_freq = config.get<std::int64_t>("engine.replica_check_freq");
   s.watchdog_s = config.get<double>("engine.watchdog_s");
   for (const char* key : {"optimizer.beta1", "optimizer.beta2"}) expect_decay(config, key);
+  expect_rounding_matters(config);
   if (s.optimizer.nesterov && s.optimizer.momentum == 0)
     throw InputError(ExitCode::usage,
                      "optimizer.nesterov = true looks ahead along a velocity, but optimizer.momentum is "

@@ -62,6 +62,8 @@ void TrainingRank::count_updates(std::int64_t step) {
 exec::StepContext TrainingRank::context(std::int64_t step, double learning_rate, const Batch& batch) const {
   return {.step = step,
           .dropout_key = Hash().add(seed_).add(step).value(),
+          .stochastic_rounding = optimizer_.stochastic_rounding,
+          .rounding_key = Hash().add(seed_).add(step).add("rounding").value(),
           .learning_rate = learning_rate,
           .beta1 = optimizer_.beta1,
           .beta2 = optimizer_.beta2,

@@ -17,7 +17,8 @@ struct OptimizerSettings {
   double max_norm = 1.0;  ///< 0: no clipping
   double momentum = 0;
   bool nesterov = false;
-  double clip_value = 0;  ///< 0: elements are not cut
+  bool stochastic_rounding = true;  ///< of parameters kept in bf16; else to nearest
+  double clip_value = 0;            ///< 0: elements are not cut
   std::vector<ParameterGroup> groups;
   GradScaler::Settings loss_scale;
 };
@@ -74,8 +75,8 @@ class TrainingRank {
   engine::Engine& engine() { return *engine_; }
 
   // Between two steps: bytes of a buffer of the training plan, as `engine::Engine` gives them; an absent buffer has
-  // none. A unit's parameter shard is shard_elements of the plan's type; its gradient shard is of the trainable range
-  // in the last step: summed over tokens, not yet divided or clipped.
+  // none. A unit's parameter shard is shard_elements of the plan's master type; its gradient shard is of the trainable
+  // range in the last step: summed over tokens, not yet divided or clipped.
   void read(plan::BufferId buffer, const engine::Engine::Read& f) const;
   void change(plan::BufferId buffer, const engine::Engine::Change& f);
   std::vector<std::byte> copy_of(plan::BufferId buffer) const;

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "train/checkpoint_file.hpp"
+#include "train/safetensors.hpp"
 #include "train/weight_names.hpp"
 
 namespace foreshard::train {
@@ -24,9 +25,8 @@ std::string header_of(const model::Config& model, const model::Graph& graph, DTy
   std::int64_t begin = 0;
   for (const model::Parameter& parameter : graph.parameters) {
     const std::int64_t end = begin + parameter.elements() * size_bytes(dtype);
-    json[stored_name(model, parameter)] = {{"dtype", dtype == DType::f64 ? "F64" : "F32"},
-                                           {"shape", stored_shape(model, parameter)},
-                                           {"data_offsets", {begin, end}}};
+    json[stored_name(model, parameter)] = {
+        {"dtype", stored_type(dtype)}, {"shape", stored_shape(model, parameter)}, {"data_offsets", {begin, end}}};
     begin = end;
   }
   std::string text = json.dump();
@@ -73,7 +73,7 @@ class Collector {
 
  private:
   std::size_t bytes(std::int64_t elements) const {
-    return static_cast<std::size_t>(elements * size_bytes(rank_.plan().dtype));
+    return static_cast<std::size_t>(elements * size_bytes(rank_.plan().master));
   }
 
   static std::vector<plan::ShardPart> parts(const plan::FlatParameter& flat, std::uint32_t id, int member) {
@@ -107,7 +107,7 @@ void export_weights(const fs::path& path, const model::Config& model, comm::Comm
   if (communicator.rank() == 0) {
     fs::remove(part);
     file.emplace(part);
-    const std::string header = header_of(model, graph, rank.plan().dtype);
+    const std::string header = header_of(model, graph, rank.plan().master);
     file->write(std::as_bytes(std::span(header)));
   }
   Collector collector(communicator, rank);

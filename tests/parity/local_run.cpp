@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "engine/cpu_executor.hpp"
+#include "train/elements.hpp"
 
 namespace foreshard::parity {
 namespace {
@@ -21,28 +22,25 @@ train::Batch rows_of_rank(const train::Batch& all, int rank, int world) {
 }
 
 /// Copies one rank's shard of a unit, or of its gradient, to its place in whole parameters.
-template <class T>
-void scatter(const model::Graph& graph, const plan::FlatParameter& flat, int rank, bool gradients, const T* shard,
-             Tensors& whole) {
+void scatter(const model::Graph& graph, const plan::FlatParameter& flat, int rank, bool gradients,
+             const train::Elements& shard, Tensors& whole) {
   for (const plan::ShardPart& part : plan::parts_of_shard(flat, rank)) {
     if (gradients && !part.piece->trainable) continue;
     auto& values = whole[graph.parameters[part.piece->parameter.value].name];
     values.resize(static_cast<std::size_t>(part.piece->elements));
     for (std::int64_t i = 0; i < part.count; ++i)
-      values[static_cast<std::size_t>(part.first + i)] = static_cast<double>(shard[part.at + i]);
+      values[static_cast<std::size_t>(part.first + i)] = shard.at(part.at + i);
   }
 }
 
 void collect(train::TrainingRank& rank, int index, bool gradients, Tensors& whole) {
   const plan::Plan& plan = rank.plan();
   for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit) {
-    const auto bytes = rank.copy_of(gradients ? rank.gradient_shard(unit) : rank.parameter_shard(unit));
+    auto bytes = rank.copy_of(gradients ? rank.gradient_shard(unit) : rank.parameter_shard(unit));
     if (bytes.empty()) continue;
-    const void* shard = bytes.data();
-    if (plan.dtype == DType::f64)
-      scatter(rank.graph(), plan.units[unit], index, gradients, static_cast<const double*>(shard), whole);
-    if (plan.dtype == DType::f32)
-      scatter(rank.graph(), plan.units[unit], index, gradients, static_cast<const float*>(shard), whole);
+    const DType type = gradients ? plan.dtype : plan.master;
+    const train::Elements shard(bytes.data(), static_cast<std::int64_t>(bytes.size()) / size_bytes(type), type);
+    scatter(rank.graph(), plan.units[unit], index, gradients, shard, whole);
   }
 }
 

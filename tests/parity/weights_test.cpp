@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/half.hpp"
 #include "local_run.hpp"
 #include "train/elements.hpp"
 #include "train/weights_export.hpp"
@@ -71,9 +72,11 @@ const nlohmann::json& golden() {
 class SavedWeights : public testing::TestWithParam<Saved> {};
 
 /// One step of learning rate 0, of which the loss is that of the weights.
-Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype, const std::string& written = "") {
+Outcome loaded(const Saved& saved, const plan::Mesh& mesh, DType dtype, const std::string& written = "",
+               bool kept_in_bf16 = false) {
   RunSetup setup{.settings = settings_of(saved.model, golden().at("seq"), golden().at("batch"), mesh), .dtype = dtype};
   setup.reference = dtype == DType::f64;
+  if (kept_in_bf16) setup.settings.schedule.precision.parameters = setup.settings.schedule.master = DType::bf16;
   setup.learning_rates = {0};
   setup.batch = [images = is_of_images(saved)](std::int64_t) {
     return images ? vit_images() : train::Batch{golden().at("tokens"), golden().at("targets")};
@@ -124,6 +127,19 @@ TEST_P(SavedWeights, ComeBackAsTheyWere) {
       EXPECT_EQ(back.at(name).type, "F32");
       EXPECT_EQ(values_of(back.at(name)), values_of(tensor)) << name;
     }
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_P(SavedWeights, ComeBackRoundedOnceWhereTheyAreKeptInBf16) {
+  const auto path = std::filesystem::temp_directory_path() / ("foreshard_halves_" + std::to_string(getpid()));
+  const auto original = train::read_safetensors_model(GetParam().path);
+  loaded(GetParam(), {1, 1, 3}, DType::f32, path.string(), true);
+  for (const auto& [name, tensor] : train::read_safetensors(path)) {
+    EXPECT_EQ(tensor.type, "BF16");
+    std::vector<double> rounded = values_of(original.at(name));
+    for (double& value : rounded) value = static_cast<double>(BFloat16(value));
+    EXPECT_EQ(values_of(tensor), rounded) << name;
   }
   std::filesystem::remove(path);
 }

@@ -238,6 +238,17 @@ TEST(Settings, AReductionInAHalfNeedsParametersInTheSame) {
   EXPECT_EQ(problems_of({"--precision.param=bf16", "--precision.reduce=fp32"}, 2), "");
 }
 
+TEST(Settings, ParametersKeptInBf16AreGatheredInIt) {
+  for (const char* parameter : {"fp32", "fp16"}) {
+    const std::string param = fmt::format("--precision.param={}", parameter);
+    EXPECT_THAT(problems_of({"--precision.master=bf16", param.c_str()}, 2),
+                HasSubstr(fmt::format("precision.master = bf16 with precision.param = {}", parameter)));
+  }
+  EXPECT_THAT(problems_of({"--precision.master=fp16"}, 2), HasSubstr("precision.master"));
+  EXPECT_EQ(problems_of({"--precision.master=bf16", "--precision.param=bf16"}, 2), "");
+  EXPECT_EQ(problems_of({"--precision.master=fp32", "--precision.param=fp16"}, 2), "");
+}
+
 TEST(Settings, AllProblemsComeAtOnce) {
   const std::string text = problems_of({"--model.preset=gpt2-xxl", "--model.heads=7", "--parallel.shard_degree=3",
                                         "--train.global_batch_size=5", "--parallel.accumulation=reduce_scatter"},

@@ -25,6 +25,10 @@ plan::Settings settings_of(const Job& job) {
   settings.schedule.keep = job.keep_gathered;
   settings.schedule.accumulation = job.accumulation;
   settings.schedule.offload = job.offload;
+  if (job.kept_in_bf16) {
+    settings.schedule.precision = {.parameters = DType::bf16};
+    settings.schedule.master = DType::bf16;
+  }
   settings.partial = job.partial;
   settings.schedule.micro_batches = job.micro_batches;
   return settings;

@@ -17,6 +17,7 @@ struct Job {
   plan::Keep keep_gathered = plan::Keep::visit;
   plan::Accumulation accumulation = plan::Accumulation::reduce;
   plan::Offload offload;
+  bool kept_in_bf16 = false;
   plan::PartialSteps partial;
   int micro_batches = 1;
   std::int64_t layers = 2, width = 12, heads = 3;

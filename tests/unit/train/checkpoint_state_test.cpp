@@ -14,10 +14,8 @@ namespace {
 /// One rank of its own, with `width`.
 class OneRank {
  public:
-  explicit OneRank(std::int64_t width)
-      : rank_({.model = model::GptConfig{.layers = 2, .width = width, .heads = 2, .vocab_size = 33, .max_seq_len = 8},
-               .batch = {.batch = 1, .seq = 8}},
-              DType::f32, 3, *communicators_[0], {}, engine::on_cpu(*kernels_, {})) {}
+  explicit OneRank(std::int64_t width, bool kept_in_bf16 = false)
+      : rank_(settings_of(width, kept_in_bf16), DType::f32, 3, *communicators_[0], {}, engine::on_cpu(*kernels_, {})) {}
   TrainingRank* operator->() { return &rank_; }
   TrainingRank& operator*() { return rank_; }
 
@@ -36,6 +34,14 @@ class OneRank {
   }
 
  private:
+  static plan::Settings settings_of(std::int64_t width, bool kept_in_bf16) {
+    plan::Settings settings{
+        .model = model::GptConfig{.layers = 2, .width = width, .heads = 2, .vocab_size = 33, .max_seq_len = 8},
+        .batch = {.batch = 1, .seq = 8}};
+    if (kept_in_bf16) settings.schedule.precision.parameters = settings.schedule.master = DType::bf16;
+    return settings;
+  }
+
   std::vector<std::unique_ptr<comm::Communicator>> communicators_ = comm::make_local(1);
   std::unique_ptr<kernels::Backend> kernels_ = kernels::make_cpu();
   TrainingRank rank_;
@@ -64,9 +70,9 @@ TEST(CheckpointState, ComesBackToTheByte) {
 }
 
 /// As a reader of safetensors that is not ours would see it.
-TEST(CheckpointState, IsAWellFormedSafetensorsFile) {
+void expect_well_formed(bool kept_in_bf16) {
   const TemporaryFolder dir;
-  OneRank rank(8);
+  OneRank rank(8, kept_in_bf16);
   rank.fill(5);
   const std::string text = (write_state(dir / "f", *rank, nowhere), content_of(dir / "f"));
   std::uint64_t length = 0;
@@ -76,14 +82,21 @@ TEST(CheckpointState, IsAWellFormedSafetensorsFile) {
   std::int64_t end = 0;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
-    EXPECT_EQ(entry["dtype"], "F32");
+    const bool half = kept_in_bf16 && name.find(".parameters.") != name.npos;
+    EXPECT_EQ(entry["dtype"], half ? "BF16" : "F32");
     EXPECT_EQ(entry["data_offsets"][0], end) << "no holes";
     end = entry["data_offsets"][1];
-    EXPECT_EQ(entry["shape"][0].get<std::int64_t>() * 4, end - entry["data_offsets"][0].get<std::int64_t>());
+    EXPECT_EQ(entry["shape"][0].get<std::int64_t>() * (half ? 2 : 4),
+              end - entry["data_offsets"][0].get<std::int64_t>());
   }
   EXPECT_EQ(8 + length + static_cast<std::size_t>(end), text.size());
   const auto state = rank.state();
   EXPECT_EQ(std::memcmp(text.data() + 8 + length, state.data(), state.size()), 0);
+}
+
+TEST(CheckpointState, IsAWellFormedSafetensorsFile) {
+  expect_well_formed(false);
+  expect_well_formed(true);
 }
 
 std::int64_t peak_resident_bytes() {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/half.hpp"
 #include "model/model.hpp"
 #include "plan/build.hpp"
 
@@ -22,6 +25,26 @@ TEST(InitialValues, LargeParametersHaveThoseOfEachElement) {
                 static_cast<float>(initial_value(parameter, 7, part.first + i)))
           << parameter.name << " " << i;
   }
+}
+
+TEST(InitialValues, OfParametersKeptInBf16AreRoundedOnce) {
+  const model::Config config =
+      model::GptConfig{.layers = 1, .width = 64, .heads = 2, .vocab_size = 50, .max_seq_len = 8};
+  const model::Graph graph = model::build(config, {.batch = 1, .seq = 8});
+  plan::ScheduleOptions options;
+  options.precision.parameters = options.master = DType::bf16;
+  const plan::Plan plan = plan::build_plan(graph, {.inner = 2}, options);
+  std::vector<BFloat16> shard(static_cast<std::size_t>(plan.units[0].shard_elements), BFloat16(-1.0F));
+  fill_initial_shard(graph, plan, 0, 1, 7, shard.data());
+  for (const plan::ShardPart& part : plan::parts_of_shard(plan.units[0], 1)) {
+    for (std::int64_t i = 0; i < part.count; ++i) {
+      BFloat16& seen = shard[static_cast<std::size_t>(part.at + i)];
+      const double exact = initial_value(graph.parameters[part.piece->parameter.value], 7, part.first + i);
+      EXPECT_EQ(seen.bits, BFloat16(exact).bits);
+      seen = {};
+    }
+  }
+  EXPECT_EQ(std::ranges::count(shard, 0, &BFloat16::bits), plan.units[0].shard_elements) << "the rest is padding";
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ struct Shape {
   plan::Accumulation accumulation = plan::Accumulation::reduce;
   int micro_batches = 1;
   plan::PartialSteps partial;
+  bool kept_in_bf16 = false;
 };
 
 void PrintTo(const Shape& shape, std::ostream* out) {
@@ -61,6 +62,7 @@ TEST_P(ResumeAtEveryStep, EqualsTheRunThatNeverStopped) {
   whole.accumulation = GetParam().accumulation;
   whole.micro_batches = GetParam().micro_batches;
   whole.partial = GetParam().partial;
+  whole.kept_in_bf16 = GetParam().kept_in_bf16;
   whole.save_after = {1, 2, 3, 4, 5, 6};
   const JobOutcome expected = run(whole);
   for (std::int64_t k = 1; k < whole.steps; ++k) {
@@ -87,7 +89,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Shape{{1, 1, 2}, Keep::step, Accumulation::no_sync, 2},
                       Shape{{2, 1, 2}, Keep::visit, Accumulation::reduce_scatter, 2},
                       Shape{{1, 2, 2}, Keep::visit, Accumulation::reduce, 1},
-                      Shape{{1, 1, 2}, Keep::visit, Accumulation::reduce, 2, {{"h.1"}, 3, {"h.0.*"}, 4}}));
+                      Shape{{1, 1, 2}, Keep::visit, Accumulation::reduce, 2, {{"h.1"}, 3, {"h.0.*"}, 4}},
+                      Shape{{1, 1, 1}, Keep::visit, Accumulation::reduce, 1, {}, true},
+                      Shape{{2, 1, 2}, Keep::visit, Accumulation::reduce, 2, {}, true}));
 
 TEST_F(ResumeTest, WithAnotherScheduleGoesOnToTheSameBits) {
   Job whole = job();
@@ -161,6 +165,16 @@ TEST_F(ResumeTest, AnotherModelIsRefusedByWhatDiffers) {
   EXPECT_THAT(refusal_of(large, ExitCode::usage),
               AllOf(HasSubstr("step-00000001"), HasSubstr("model.layers is 2 in the checkpoint and 3 here"),
                     Not(HasSubstr("state_bytes")), HasSubstr("--checkpoint.resume=off")));
+}
+
+TEST_F(ResumeTest, ParametersKeptInAnotherTypeAreRefusedByWhatDiffers) {
+  Job full = job(), half = job();
+  full.save_after = {1};
+  run(full);
+  half.kept_in_bf16 = true;
+  half.candidates = {checkpoint(1)};
+  EXPECT_THAT(refusal_of(half, ExitCode::usage),
+              HasSubstr("precision.master is absent in the checkpoint and \"bf16\" here"));
 }
 
 TEST_F(ResumeTest, AnotherWorldSizeIsRefusedByWhatDiffers) {

@@ -36,6 +36,18 @@ TEST(TrainSettings, ADecayOfOneIsRefused) {
   EXPECT_EQ(problem_of({"--optimizer.beta1=0", "--optimizer.beta2=0.999"}), "");
 }
 
+TEST(TrainSettings, RoundingIsOfParametersKeptInBf16) {
+  EXPECT_THAT(problem_of({"--optimizer.rounding=nearest"}),
+              HasSubstr("optimizer.rounding = nearest with precision.master = fp32"));
+  const auto rounds = [](std::vector<const char*> more) {
+    more.insert(more.end(), {"--precision.master=bf16", "--precision.param=bf16"});
+    return settings_of(more).optimizer.stochastic_rounding;
+  };
+  EXPECT_TRUE(rounds({}));
+  EXPECT_TRUE(rounds({"--optimizer.rounding=stochastic"}));
+  EXPECT_FALSE(rounds({"--optimizer.rounding=nearest"}));
+}
+
 TEST(TrainSettings, RecordedStepsAreARange) {
   EXPECT_EQ(settings_of({"--trace.steps=3:7"}).trace_first, 3);
   EXPECT_EQ(settings_of({"--trace.steps=3:7"}).trace_last, 7);
