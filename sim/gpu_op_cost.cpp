@@ -64,12 +64,6 @@ plan::Op resized(plan::Op op, const Sizes& sizes) {
   return op;
 }
 
-double moved_bytes(const plan::Op& op) {
-  if (model::is_update(op.kind))
-    return cost::update_bytes(static_cast<double>(op.sizes.rows), model::moment_count(op.kind));
-  return op.cost.read_bytes + op.cost.written_bytes;
-}
-
 }  // namespace
 
 GpuOpCost::GpuOpCost(const plan::Plan& plan, const Cluster& cluster, const cost::GpuProfile& profile,
@@ -188,6 +182,12 @@ GpuOpCost::Kernel GpuOpCost::reattention(const plan::Op& op) {
   const Kernel moved = memory_bound(op);
   return {std::max(flops / (part_of_peak * gpu_.f32_flops), moved.seconds), moved.memory_s,
           std::max<std::int64_t>(1, op.sizes.batch * op.sizes.seq)};
+}
+
+double GpuOpCost::moved_bytes(const plan::Op& op) const {
+  if (model::is_update(op.kind))
+    return cost::update_bytes(static_cast<double>(op.sizes.rows), model::moment_count(op.kind), type_of(plan_, op));
+  return op.cost.read_bytes + op.cost.written_bytes;
 }
 
 GpuOpCost::Kernel GpuOpCost::memory_bound(const plan::Op& op) {

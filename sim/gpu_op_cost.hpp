@@ -67,6 +67,7 @@ class GpuOpCost {
   Demand collective(const plan::Op& op);
   void add_sources(const cost::Members& members);
   double memory_seconds(double bytes) const;
+  double moved_bytes(const plan::Op& op) const;
 
   const plan::Plan& plan_;
   const Cluster& cluster_;

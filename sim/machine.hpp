@@ -31,7 +31,7 @@ struct KernelTable {
   int busy_cores = 1;
   std::vector<KernelPoint> points;  ///< at least one
   std::string source;
-  DType dtype = DType::f32;  ///< of its first operand
+  DType dtype = DType::f32;  ///< as sim::type_of says it of an op
 };
 
 /// One measured collective: the size of the whole (unsharded) buffer, and the time until its last member has returned.

@@ -16,7 +16,9 @@ cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int rank
 }
 
 DType type_of(const plan::Plan& plan, const plan::Op& op) {
-  const auto operands = std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count);
+  const std::uint32_t skipped = model::is_update(op.kind) && op.output_count > 0 ? op.input_count : 0;
+  const auto operands =
+      std::span(plan.operands).subspan(op.first_operand, op.input_count + op.output_count).subspan(skipped);
   const auto found = std::ranges::find_if(operands, [](const plan::Operand& operand) {
     return operand.present() && operand.dtype != DType::i32 && operand.dtype != DType::i64;
   });

@@ -66,7 +66,8 @@ std::size_t hash_of(const Sizes& sizes, std::uint64_t rest);
 /// Ranks of a shard group are neighbours, ranks of a replica group are a shard group apart.
 cost::Members members_of(const plan::Mesh& mesh, plan::GroupKind group, int ranks_per_node);
 
-/// The type of the numbers an op works on, tokens and counts apart: of what it reads, or else writes.
+/// The type of the numbers an op works on, tokens and counts apart: of what it reads, or else writes; of an update that
+/// of the parameters.
 DType type_of(const plan::Plan& plan, const plan::Op& op);
 
 }  // namespace foreshard::sim

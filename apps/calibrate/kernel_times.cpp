@@ -146,6 +146,9 @@ void measure_kernels(sim::Machine& machine, int busy_cores, bool quick) {
     settings.schedule.offload = {.parameters = true, .gradients = true};
     settings.schedule.micro_batches = 2;
     measure_workout(machine, settings, busy_cores, quick, is_copy);
+    settings = workouts(true)[size];
+    settings.schedule.precision.parameters = settings.schedule.master = DType::bf16;
+    measure_workout(machine, settings, busy_cores, quick, model::is_update);
   }
 }
 

@@ -12,6 +12,8 @@ double memory_bound_seconds(const GpuProfile& profile, const GpuRates& gpu, doub
   return std::max(start, slow * (1 - in_l2 + in_l2 / profile.l2_speedup.value));
 }
 
-double update_bytes(double elements, int moments) { return 4 * elements * (3 + 2 * moments); }
+double update_bytes(double elements, int moments, DType parameter) {
+  return elements * static_cast<double>(4 * (1 + 2 * moments) + 2 * size_bytes(parameter));
+}
 
 }  // namespace foreshard::sim::cost

@@ -1,4 +1,5 @@
 #pragma once
+#include "base/dtype.hpp"
 #include "sim/cost/gpu_profile.hpp"
 
 namespace foreshard::sim::cost {
@@ -9,8 +10,8 @@ namespace foreshard::sim::cost {
 /// min(1, L2 / bytes)². Never less than a kernel's start and end.
 double memory_bound_seconds(const GpuProfile& profile, const GpuRates& gpu, double bytes, Running running);
 
-/// Bytes that a fused optimizer moves for `elements` parameters of 32-bit state: the parameter and each moment read and
-/// written, the gradient read.
-double update_bytes(double elements, int moments);
+/// Bytes that a fused optimizer moves for `elements` parameters of that type: the parameter and each moment read and
+/// written, the gradient read, of which all but the parameter have 32 bits.
+double update_bytes(double elements, int moments, DType parameter = DType::f32);
 
 }  // namespace foreshard::sim::cost

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "sim/cost/gpu_memory.hpp"
 #include "sim/cost/interpolate.hpp"
 #include "sim/cost/shape.hpp"
 
@@ -83,9 +84,17 @@ bool has_table(const Machine& machine, OpKind kind) {
   return std::ranges::any_of(machine.kernels, [&](const KernelTable& table) { return table.kind == kind; });
 }
 
-/// Words that an update moves for a parameter: it reads and writes the parameter and each moment, and reads the
-/// gradient.
-double words_moved(OpKind update) { return 3 + 2 * model::moment_count(update); }
+bool has_table(const Machine& machine, OpKind kind, DType dtype) {
+  return std::ranges::any_of(machine.kernels,
+                             [&](const KernelTable& table) { return table.kind == kind && table.dtype == dtype; });
+}
+
+/// Of which a machine may know no more than what others take, in proportion to the bytes they move: of adamw and of
+/// parameters in f32.
+bool is_unknown_update(const Machine& machine, OpKind kind, DType dtype) {
+  if (!model::is_update(kind)) return false;
+  return dtype == DType::bf16 ? !has_table(machine, kind, dtype) : kind != OpKind::adamw && !has_table(machine, kind);
+}
 
 /// The tables measured with the nearest numbers of busy cores, at most and at least `busy_cores`; equal at the ends.
 std::pair<const KernelTable*, const KernelTable*> around(const std::vector<const KernelTable*>& tables,
@@ -102,10 +111,13 @@ std::pair<const KernelTable*, const KernelTable*> around(const std::vector<const
 
 double kernel_seconds(const Machine& machine, OpKind kind, bool accumulate, const Sizes& sizes, int busy_cores,
                       std::string* source, DType dtype) {
-  if (model::is_update(kind) && kind != OpKind::adamw && !has_table(machine, kind))
+  if (is_unknown_update(machine, kind, dtype)) {
+    const OpKind known = has_table(machine, kind) ? kind : OpKind::adamw;
+    const double part = update_bytes(1, model::moment_count(kind), dtype == DType::bf16 ? dtype : DType::f32) /
+                        update_bytes(1, model::moment_count(known));
     return std::max(machine.kernel_floor_s.value,
-                    words_moved(kind) / words_moved(OpKind::adamw) *
-                        kernel_seconds(machine, OpKind::adamw, accumulate, sizes, busy_cores, source));
+                    part * kernel_seconds(machine, known, accumulate, sizes, busy_cores, source));
+  }
   const OpKind like = has_table(machine, kind) ? kind : stand_in(kind);
   const auto tables = tables_of(machine, like, accumulate, dtype);
   FORESHARD_EXPECT(!tables.empty(), "a machine has a table for every kernel");

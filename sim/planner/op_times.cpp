@@ -6,19 +6,21 @@ namespace foreshard::sim::planner {
 namespace {
 
 constexpr DType types[] = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32};
+constexpr plan::BufferId on_device{0}, in_host_memory{1};
 
 plan::Plan plan_on(const plan::Mesh& mesh) {
   plan::Plan plan;
   plan.mesh = mesh;
   plan.buffers = {{.space = plan::Space::device}, {.space = plan::Space::host}};
   plan.host_arena_bytes = 1;
-  for (const DType type : types) plan.operands.push_back({.buffer = {0}, .dtype = type});
-  plan.operands.push_back({.buffer = {1}, .dtype = DType::f32});
+  for (const plan::BufferId buffer : {on_device, in_host_memory})
+    for (const DType type : types) plan.operands.push_back({.buffer = buffer, .dtype = type});
   return plan;
 }
 
-std::uint32_t operand_of(DType dtype) {
-  return static_cast<std::uint32_t>(std::ranges::find(types, dtype) - std::begin(types));
+std::uint32_t operand_of(plan::BufferId buffer, DType dtype) {
+  const auto type = static_cast<std::size_t>(std::ranges::find(types, dtype) - std::begin(types));
+  return static_cast<std::uint32_t>(buffer.value * std::size(types) + type);
 }
 
 }  // namespace
@@ -27,13 +29,13 @@ OpTimes::OpTimes(const Cluster& cluster, const plan::Mesh& mesh)
     : plan_(plan_on(mesh)), cost_(plan_, cluster, cost::gpu_profile(), 1) {}
 
 double OpTimes::of(plan::Op op, DType dtype) {
-  op.first_operand = operand_of(dtype);
+  op.first_operand = operand_of(on_device, dtype);
   op.input_count = 1;
   return 1e-9 * static_cast<double>(cost_(op).duration_ns);
 }
 
-double OpTimes::in_host(plan::Op op) {
-  op.first_operand = static_cast<std::uint32_t>(std::size(types));
+double OpTimes::in_host(plan::Op op, DType dtype) {
+  op.first_operand = operand_of(in_host_memory, dtype);
   op.input_count = 1;
   return 1e-9 * static_cast<double>(cost_(op).duration_ns);
 }

@@ -12,8 +12,8 @@ class OpTimes {
   /// An op with its sizes and bytes, whose numbers have type `dtype`.
   double of(plan::Op op, DType dtype);
 
-  /// An op on shards that lie in host memory.
-  double in_host(plan::Op op);
+  /// An op on shards of type `dtype` that lie in host memory.
+  double in_host(plan::Op op, DType dtype);
 
   /// A collective whose whole buffer has so many elements. Nothing where the group has one member.
   double collective(plan::OpKind kind, plan::GroupKind group, std::int64_t elements, DType dtype);

@@ -244,7 +244,7 @@ validation::ErrorBar step_time_error_bar(const SearchSubject& subject, const Poi
 }
 
 StepFlops step_flops_of(const plan::Settings& base) {
-  const plan::Settings one = settings_of(base, Point{});
+  const plan::Settings one = settings_of(base, Point{.parameters = base.schedule.master.value_or(DType::f32)});
   const plan::Plan plan =
       plan::build_plan(model::build(one.model, one.batch), one.mesh, one.schedule);  // of one sequence on one GPU
   const auto sequences = static_cast<double>(base.global_batch());

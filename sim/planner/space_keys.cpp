@@ -310,6 +310,9 @@ Axes read_axes(const Config& config, const plan::Settings& base, int gpus_per_no
       "search.precision", {"precision.param", "precision.reduce"},
       {s.precision.parameters.value_or(DType::f32), s.precision.reduction.value_or(DType::f32)}, usual.precision,
       read_precision);
+  lists.refuse("search.precision",
+               s.master && std::ranges::any_of(axes.precision, [&](const auto& p) { return p.first != *s.master; }),
+               "precision.master = bf16 keeps parameters in bf16, so they are computed with in it; leave out others");
   const plan::Offload optimizer{.optimizer = true}, parameters{.parameters = true}, all{true, true, true};
   axes.offload = lists.of<plan::Offload>(
       "search.offload", {"offload.parameters", "offload.gradients", "offload.optimizer"}, s.offload, usual.offload,

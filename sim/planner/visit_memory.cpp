@@ -12,9 +12,10 @@ using plan::OpKind;
 
 double d(std::int64_t n) { return static_cast<double>(n); }
 
-UnitSizes sizes_of(const plan::FlatParameter& flat, const plan::Mesh& mesh, const plan::Offload& offload) {
+UnitSizes sizes_of(const plan::FlatParameter& flat, const plan::Mesh& mesh, const plan::Offload& offload,
+                   DType master) {
   UnitSizes sizes;
-  sizes.gathered = d(flat.whole_bytes(DType::f32, offload.parameters));
+  sizes.gathered = d(flat.whole_bytes(master, offload.parameters));
   if (mesh.world_size() > 1 && flat.has_gradient())
     sizes.gradient = d(flat.trainable.padded_elements * size_bytes(flat.reduced));
   if (mesh.outer > 1 && flat.shard_degree > 1) sizes.retained = sizes.gathered / mesh.inner;
@@ -145,17 +146,17 @@ class Visits {
 
 }  // namespace
 
-void Sharded::Placed::add(const plan::Op& op, OpTimes& times) {
-  device_s += times.of(op, DType::f32);
-  host_s += times.in_host(op);
+void Sharded::Placed::add(const plan::Op& op, DType type, OpTimes& times) {
+  device_s += times.of(op, type);
+  host_s += times.in_host(op, type);
 }
 
 Sharded shard_on(std::vector<plan::FlatParameter> units, const plan::Mesh& mesh, const plan::ScheduleOptions& options) {
-  Sharded sharded{.flat = std::move(units), .mesh = mesh};
+  Sharded sharded{.flat = std::move(units), .mesh = mesh, .master = options.master.value_or(DType::f32)};
   for (const plan::FlatParameter& flat : sharded.flat) {
-    sharded.units.push_back(sizes_of(flat, mesh, options.offload));
+    sharded.units.push_back(sizes_of(flat, mesh, options.offload, sharded.master));
     sharded.gathers_units |= sharded.units.size() > 1 && sharded.units.back().gathered > 0;
-    sharded.parameter_bytes += flat.part_bytes(flat.shard_degree, DType::f32);
+    sharded.parameter_bytes += flat.part_bytes(flat.shard_degree, sharded.master);
     sharded.gradient_bytes += flat.shard_of(flat.trainable.padded_elements) * size_bytes(DType::f32);
   }
   return sharded;
@@ -201,12 +202,12 @@ void add_times(Sharded& sharded, const GraphFacts& facts, OpTimes& times, OpKind
     sharded.replicates_s += replicate;
     plan::Op op{.kind = update, .phase = plan::Phase::update};
     op.sizes.rows = shard;
-    sharded.update.add(op, times);
+    sharded.update.add(op, sharded.master, times);
     if (u > 0 || unit.gradient_last != static_cast<int>(facts.visits.size()) - 1) continue;
     sharded.root_reduce_s = reduce + replicate;
     op.kind = OpKind::grad_norm;
     op.cost.read_bytes = d(shard * size_bytes(DType::f32));
-    sharded.last_norm.add(op, times);
+    sharded.last_norm.add(op, DType::f32, times);
   }
 }
 

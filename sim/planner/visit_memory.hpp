@@ -19,6 +19,7 @@ struct Sharded {
   std::vector<plan::FlatParameter> flat;
   std::vector<UnitSizes> units;
   plan::Mesh mesh;
+  DType master = DType::f32;                             ///< of shards of parameters
   bool gathers_units = false;                            ///< some other than the root
   std::int64_t parameter_bytes = 0, gradient_bytes = 0;  ///< of shards
   double gathers_s = 0, regathers_s = 0;                 ///< of units other than the root, in forward and in backward
@@ -30,7 +31,7 @@ struct Sharded {
   /// Work on shards, by the memory that they are in.
   struct Placed {
     double device_s = 0, host_s = 0;
-    void add(const plan::Op& op, OpTimes& times);
+    void add(const plan::Op& op, DType type, OpTimes& times);
   };
   Placed update;     ///< of all units
   Placed last_norm;  ///< of the root's gradient, if it is reduced last

@@ -30,6 +30,7 @@ constexpr std::array absent{
     Absent{"units.frozen", "frozen parameters are not modelled for PyTorch"},
     Absent{"model.lora_base", "a base in four bits is not modelled for PyTorch"},
     Absent{"units.ignored", "ignored parameters are not modelled for PyTorch"},
+    Absent{"precision.master", "parameters kept in bf16 are not modelled for PyTorch and DeepSpeed"},
     Absent{"precision.output", "PyTorch's blocks hand on what they compute in"},
     Absent{"activation_checkpoint.every", "every block or none is recomputed"},
 };

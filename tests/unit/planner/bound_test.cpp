@@ -183,7 +183,8 @@ void expect_bounds_of_points(const plan::Settings& base, Random& random) {
   TrainingGraphs graphs(base);
   OwnRuntime runtime(base, cluster, graphs);
   for (int i = 0; i < 12; ++i) {
-    const Point point = random.point();
+    Point point = random.point();
+    if (base.schedule.master) point.parameters = *base.schedule.master, point.reduction = DType::f32;
     const Bound bound = bounds.of(point);
     const Evaluation plan = runtime.evaluate(point);
     EXPECT_LE(bound.memory_bytes, plan.memory_bytes) << command(point);
@@ -206,6 +207,17 @@ TEST_P(RandomPackedPoints, ABoundIsNoMoreThanThePlanHas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomPackedPoints, testing::Range(0U, 60U));
+
+class RandomPointsInBf16 : public testing::TestWithParam<unsigned> {};
+
+TEST_P(RandomPointsInBf16, ABoundIsNoMoreThanThePlanHas) {
+  Random random(4000 + GetParam());
+  plan::Settings base = settings(random.model(), random.pick(3, 64));
+  base.schedule.master = DType::bf16;
+  expect_bounds_of_points(base, random);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPointsInBf16, testing::Range(0U, 60U));
 
 TEST_P(RandomPoints, AnEvaluationIsThePredictionOfTheWholePlan) {
   const Cluster cluster = read_cluster("dgx-a100");

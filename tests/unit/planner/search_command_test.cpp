@@ -62,13 +62,16 @@ plan::Settings settings_from(const nlohmann::json& keys,
 }
 
 /// The keys of the best plan, given to `foreshard-plan`, predict what the search found.
-TEST(SearchCommand, ItsKeysPredictWhatItFound) {
-  const Outcome outcome = run(small, {"--json", "--tokens=1B"});
+void expect_keys_predict(const std::vector<std::string>& users) {
+  std::vector<std::string> flags{"--json", "--tokens=1B"}, model{"--model.preset=byte-medium"};
+  flags.insert(flags.end(), users.begin(), users.end());
+  model.insert(model.end(), users.begin(), users.end());
+  const Outcome outcome = run(small, flags);
   ASSERT_EQ(outcome.code, 0) << outcome.error;
   const auto json = nlohmann::json::parse(outcome.printed);
   ASSERT_FALSE(json["pareto"].empty());
   for (const auto& found : json["pareto"]) {
-    const plan::Settings settings = settings_from(found["keys"]);
+    const plan::Settings settings = settings_from(found["keys"], model);
     const Prediction prediction = predict_on_gpus(
         plan::build_plan(model::build(settings.model, settings.batch), settings.mesh, settings.schedule),
         read_cluster("dgx-a100"));
@@ -77,6 +80,11 @@ TEST(SearchCommand, ItsKeysPredictWhatItFound) {
     EXPECT_NEAR(prediction.tflops_per_device, found["tflops_per_device"].get<double>(), 1e-6);
   }
   EXPECT_EQ(json["best"]["run"]["steps"], std::ceil(1e9 / (32 * 128)));
+}
+
+TEST(SearchCommand, ItsKeysPredictWhatItFound) { expect_keys_predict({}); }
+TEST(SearchCommand, ItsKeysPredictWhatItFoundOfParametersKeptInBf16) {
+  expect_keys_predict({"--precision.master=bf16", "--precision.param=bf16"});
 }
 
 /// Nobody computes the gradients of frozen parameters, so they are no useful work.

@@ -122,6 +122,18 @@ TEST(Space, RefusesKeysThatItCannotSay) {
   }
 }
 
+TEST(Space, KeepsParametersOnlyInTheTypeThatTheyAreComputedWithIn) {
+  const std::vector<std::string> flags{"--precision.master=bf16", "--precision.param=bf16"};
+  const auto with = [&](const char* flag) {
+    std::vector<std::string> all = flags;
+    all.emplace_back(flag);
+    return parsed(all);
+  };
+  for (const Point& point : space(parsed(flags)).points) EXPECT_EQ(point.parameters, DType::bf16);
+  EXPECT_NO_THROW(space(with("--search.precision=bf16,bf16/fp32")));
+  EXPECT_THROW(space(with("--search.precision=bf16,fp32")), InputError);
+}
+
 TEST(Space, CommandsNameOnlyWhatTheUserMustChange) {
   const Config config =
       parsed({"--parallel.world_size=16", "--train.global_batch_size=64", "--parallel.prefetch=none"});

@@ -70,6 +70,22 @@ TEST(KernelCost, OptimizersWithoutATableCostTheBytesTheyMove) {
   EXPECT_DOUBLE_EQ(of(OpKind::lion), 4e-3) << "a measured one is preferred";
 }
 
+// With parameters in bf16, 24 bytes of 28 for AdamW, 16 of 20 for Lion and 8 of 12 for SGD.
+TEST(KernelCost, UpdatesOfParametersInBf16CostTheBytesTheyMove) {
+  Machine machine = machine_with({OpKind::adamw, false, 1, {{{.rows = 1000}, 28e-3}}, "adamw"});
+  const auto of = [&](OpKind kind, DType parameters) {
+    return kernel_seconds(machine, kind, false, {.rows = 1000}, 1, nullptr, parameters);
+  };
+  EXPECT_DOUBLE_EQ(of(OpKind::adamw, DType::bf16), 24e-3);
+  EXPECT_DOUBLE_EQ(of(OpKind::lion, DType::bf16), 16e-3);
+  EXPECT_DOUBLE_EQ(of(OpKind::sgd, DType::bf16), 8e-3);
+  machine.kernels.push_back({OpKind::lion, false, 1, {{{.rows = 1000}, 10e-3}}, "lion"});
+  EXPECT_DOUBLE_EQ(of(OpKind::lion, DType::bf16), 8e-3) << "a table of its own kind is preferred";
+  machine.kernels.push_back({OpKind::adamw, false, 1, {{{.rows = 1000}, 26e-3}}, "adamw", DType::bf16});
+  EXPECT_DOUBLE_EQ(of(OpKind::adamw, DType::bf16), 26e-3) << "and one of its own type above all";
+  EXPECT_DOUBLE_EQ(of(OpKind::adamw, DType::f32), 28e-3);
+}
+
 TEST(KernelCost, PrefersTheTableThatAccumulatesAlike) {
   const Sizes sizes{.rows = 100, .cols = 100, .inner = 100};
   Machine machine = machine_with({OpKind::linear_weight_grad, false, 1, {{sizes, 1e-3}}, "overwrite"});

@@ -104,34 +104,49 @@ TEST(GpuPredict, CommunicatorsTakeMemoryBesidesTheArena) {
   EXPECT_EQ(besides(1, 8) - besides(1, 1), 2 * (std::int64_t{688} << 20));
 }
 
-// AdamW in f32: parameter, gradient and two moments, 16 bytes for each parameter, of which a rank holds 1/F (DeepSpeed
-// issues 3442 and 3598, Megatron-LM issue 654); never less than the whole divided by F (DeepSpeed issue 6796), padding
-// at most.
-TEST(GpuPredict, ModelStateIsSixteenBytesPerParameterAndRankOfTheGroup) {
+plan::ScheduleOptions kept_in_bf16() {
+  plan::ScheduleOptions options = in_bf16();
+  options.master = DType::bf16;
+  return options;
+}
+
+/// Never less than the whole divided by F (DeepSpeed issue 6796), padding at most.
+void expect_state(double bytes_of_parameter, const plan::ScheduleOptions& options) {
   const Cluster cluster = read_cluster("aws-p5");
   for (const int shards : {1, 2, 8, 64}) {
-    const plan::Plan plan = gpt2_plan(1, shards);
+    const plan::Plan plan = gpt2_plan(1, shards, options);
     const auto& bytes = predict_on_gpus(plan, cluster).peak.bytes;
     double state = 0;
     for (const auto kind : {plan::MemoryClass::parameters, plan::MemoryClass::gradients, plan::MemoryClass::optimizer})
       state += static_cast<double>(bytes[static_cast<std::size_t>(kind)]);
-    const double whole = 16.0 * static_cast<double>(plan.parameters) / shards;
+    const double whole = bytes_of_parameter * static_cast<double>(plan.parameters) / shards;
     EXPECT_GE(state, whole) << shards;
     EXPECT_LE(state, 1.002 * whole) << shards;
   }
 }
 
-// AdamW of the largest shard: 28 bytes for each parameter of the shard, at the part of HBM that kernels reach.
-TEST(GpuOpCost, AnUpdateTakesTheTimeOfItsBytes) {
-  const plan::Plan plan = gpt2_plan(1, 1);
+// AdamW in f32: parameter, gradient and two moments, 16 bytes for each parameter, of which a rank holds 1/F (DeepSpeed
+// issues 3442 and 3598, Megatron-LM issue 654).
+TEST(GpuPredict, ModelStateIsSixteenBytesPerParameterAndRankOfTheGroup) { expect_state(16, {}); }
+TEST(GpuPredict, ModelStateIsFourteenBytesWhereParametersAreKeptInBf16) { expect_state(14, kept_in_bf16()); }
+
+/// Of AdamW of the largest shard, at the part of HBM that kernels reach.
+void expect_update(double bytes_of_parameter, const plan::ScheduleOptions& options) {
+  const plan::Plan plan = gpt2_plan(1, 1, options);
   const Cluster cluster = read_cluster("aws-p5");
   GpuOpCost cost(plan, cluster, cost::gpu_profile(), 1);
   const plan::Op* largest = nullptr;
   for (const plan::Op& op : plan.ops)
     if (op.kind == plan::OpKind::adamw && (!largest || op.sizes.rows > largest->sizes.rows)) largest = &op;
   ASSERT_TRUE(largest);
-  const double bytes = 28.0 * static_cast<double>(largest->sizes.rows), rate = 0.85 * 3350e9;
+  const double bytes = bytes_of_parameter * static_cast<double>(largest->sizes.rows), rate = 0.85 * 3350e9;
   EXPECT_NEAR(static_cast<double>(cost(*largest).duration_ns), 1e9 * bytes / rate, 0.01e9 * bytes / rate);
+}
+
+/// Gradient read, parameter and two moments read and written: 28 bytes, 24 where the parameter is bf16.
+TEST(GpuOpCost, AnUpdateTakesTheTimeOfItsBytes) {
+  expect_update(28, {});
+  expect_update(24, kept_in_bf16());
 }
 
 TEST(GpuReport, SaysWhatDeviceAndHowItCounts) {

@@ -53,6 +53,16 @@ TEST(TorchJob, SaysWhereAWindowCostsAMask) {
   EXPECT_EQ(notes("8192", "flash_attention_2"), "");
 }
 
+TEST(TorchJob, ParametersKeptInBf16AreRefused) {
+  try {
+    job_of({"--model.preset=gpt2", "--train.seq_len=8", "--precision.master=bf16", "--precision.param=bf16"});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_THAT(error.what(), HasSubstr("precision.master = bf16: parameters kept in bf16 are not modelled"));
+  }
+}
+
 TEST(TorchJob, FlagsThatTheRuntimeDoesNotHaveAreRefused) {
   const auto refusal = [](std::string_view profile, const char* flag) -> std::string {
     Config config("test");
