@@ -44,11 +44,17 @@ const std::vector<Ahead> aheads{{BackwardPrefetch::none, 1, 0},
 const std::vector<Limits> limits{{1, 1}, {2, 2}, {plan::unlimited, plan::unlimited}, {plan::unlimited, 1, 10'000}};
 const std::vector<plan::Recompute> recomputes{
     {}, {.mode = Mode::selective}, {.mode = Mode::full}, {.mode = Mode::full, .every = 2}};
-const std::vector<plan::Precision> precisions{{},
-                                              {.parameters = DType::bf16},
-                                              {.parameters = DType::bf16, .reduction = DType::bf16},
-                                              {.parameters = DType::bf16, .output = DType::f32},
-                                              {.parameters = DType::f16}};
+/// With parameters kept in the models' type, or in bf16.
+struct Types {
+  plan::Precision precision;
+  std::optional<DType> master;
+};
+const std::vector<Types> precisions{{},
+                                    {{.parameters = DType::bf16}},
+                                    {{.parameters = DType::bf16, .reduction = DType::bf16}},
+                                    {{.parameters = DType::bf16, .output = DType::f32}},
+                                    {{.parameters = DType::f16}},
+                                    {{.parameters = DType::bf16}, DType::bf16}};
 const std::vector<plan::Offload> offloads{
     {}, {.parameters = true}, {.gradients = true}, {.optimizer = true}, {true, true, true}};
 const std::vector<Wrap> wraps{
@@ -95,7 +101,7 @@ const std::vector<Combination>& combinations() {
   return cover;
 }
 
-bool is_mixed(const Combination& c) { return precisions[c[6]].parameters.has_value(); }
+bool is_mixed(const Combination& c) { return precisions[c[6]].precision.parameters.has_value(); }
 
 RunSetup setup_of(const Combination& c) { return setup_of(c, meshes[c[0]]); }
 
@@ -114,7 +120,8 @@ RunSetup setup_of(const Combination& c, const Mesh& mesh) {
                              .micro_batches = step.micro_batches,
                              .recompute = recomputes[c[5]],
                              .offload = offloads[c[7]],
-                             .precision = precisions[c[6]]};
+                             .precision = precisions[c[6]].precision,
+                             .master = precisions[c[6]].master};
   if (is_mixed(c)) setup.dtype = DType::f32, setup.reference = false;
   return setup;
 }
