@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-
 namespace foreshard::embedded {
 extern const std::string_view error_bars, torch_error_bars;
 }

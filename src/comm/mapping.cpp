@@ -22,6 +22,14 @@ namespace {
   throw LibraryError(fmt::format("{} failed on {}: {}", call, on, std::strerror(errno)));
 }
 
+std::int64_t memory_of_machine() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
+
+[[noreturn]] void refuse(std::int64_t size_bytes) {
+  throw InputError(ExitCode::infeasible,
+                   fmt::format("a rank needs {} of memory, and this machine has {}\n  {}", bytes_text(size_bytes),
+                               bytes_text(memory_of_machine()), what_needs_less_memory));
+}
+
 struct stat status_of(int descriptor) {
   struct stat status {};
   if (fstat(descriptor, &status) != 0) fail("fstat", "a shared mapping");
@@ -64,12 +72,10 @@ Mapping Mapping::map(int descriptor, int flags, std::int64_t size_bytes) {
   Mapping mapping;
   mapping.descriptor_ = descriptor;
   if (size_bytes == 0) return mapping;
+  if (size_bytes > memory_of_machine()) refuse(size_bytes);  // else it would end without a word once it is touched
   void* data =
       mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, descriptor, 0);
-  if (data == MAP_FAILED && errno == ENOMEM)
-    throw InputError(ExitCode::infeasible,
-                     fmt::format("this machine does not have the {} of memory that a rank needs\n  {}",
-                                 bytes_text(size_bytes), what_needs_less_memory));
+  if (data == MAP_FAILED && errno == ENOMEM) refuse(size_bytes);
   if (data == MAP_FAILED) fail("mmap", fmt::format("{} bytes", size_bytes));
   mapping.data_ = static_cast<std::byte*>(data);
   mapping.size_bytes_ = size_bytes;
