@@ -46,11 +46,16 @@ std::string why_no_file(const std::filesystem::path& path) {
   using enum std::filesystem::file_type;
   std::error_code error;
   switch (std::filesystem::status(path, error).type()) {
-    case regular: return "";
-    case not_found: return "there is no such file";
-    case directory: return "it is a folder, not a file";
-    case none: return error.message();
-    default: return "it is a device, pipe or socket, not a file";
+    case regular:
+      return "";
+    case not_found:
+      return "there is no such file";
+    case directory:
+      return "it is a folder, not a file";
+    case none:
+      return error.message();
+    default:
+      return "it is a device, pipe or socket, not a file";
   }
 }
 
