@@ -150,12 +150,53 @@ auto part_of(const DeviceArray<T>& array, const Part& part) {
   return Mut{array.data() + part.at, dtype_of<T>};
 }
 
+/// Parameters of type T and the optimizer's state, on the device.
+template <class T>
+struct State {
+  State(const Array<T>& parameters, const Shards& s) : p(parameters), m(s.m), v(s.v) {}
+  DeviceArray<T> p;
+  DeviceArray<float> m, v;
+};
+
+std::vector<float> bits_of(const std::vector<float>& values) { return values; }
+std::vector<std::uint16_t> bits_of(const std::vector<BFloat16>& values) {
+  std::vector<std::uint16_t> bits;
+  for (const BFloat16& value : values) bits.push_back(value.bits);
+  return bits;
+}
+
+template <class T>
+void expect_equal(const State<T>& seen, const State<T>& truth) {
+  EXPECT_EQ(bits_of(seen.p.values()), bits_of(truth.p.values()));
+  EXPECT_EQ(seen.m.values(), truth.m.values());
+  EXPECT_EQ(seen.v.values(), truth.v.values());
+}
+
+/// The sums that an update needs: of the loss, and of tokens.
+using LossSums = std::vector<double>;
+const LossSums sound_loss = {12.5, 640};
+
+/// Updates all parts at once, with what lies in device memory.
+template <class T>
+void update_parts(Kernels& kernels, Optimizer optimizer, const Step& step, const Norms& norms, const LossSums& loss,
+                  const Shards& s, const State<T>& state) {
+  const DeviceArray<BFloat16> g(s.g);
+  const DeviceArray<Step> steps({step});
+  const DeviceArray<Rule> rules(s.rules);
+  const DeviceArray<Part> parts(s.parts);
+  const DeviceArray<std::int64_t> words(norms.words);
+  const DeviceArray<double> sums(loss);
+  kernels.update(optimizer, steps.data(), rules.data(), parts.data(), part_count(s), Shards::count, norms.power,
+                 words.data(), static_cast<std::int64_t>(norms.words.size()), sums.data(), g, state.p, state.m,
+                 state.v);
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
 /// Updates part by part, by argument, as engine::Dispatch does on the CPU.
 template <class T>
 void update_parts_by_argument(Kernels& kernels, Optimizer optimizer, const Step& step, const Norms& norms,
-                              const double* loss, const Shards& s, const DeviceArray<T>& p, const DeviceArray<float>& m,
-                              const DeviceArray<float>& v) {
-  const engine::StepSums sums = engine::step_sums(norms.power, norms.words, loss, step.loss_scale);
+                              const LossSums& loss, const Shards& s, const State<T>& state) {
+  const engine::StepSums sums = engine::step_sums(norms.power, norms.words, loss.data(), step.loss_scale);
   if (!sums.finite()) return;
   const DeviceArray<BFloat16> g(s.g);
   for (const Part& part : s.parts) {
@@ -176,8 +217,8 @@ void update_parts_by_argument(Kernels& kernels, Optimizer optimizer, const Step&
                           .stream = static_cast<std::uint64_t>(part.rule),
                           .first = static_cast<std::uint64_t>(part.first)}};
     const Mut grad = part_of(g, part);
-    update_by_argument(kernels, optimizer, o, {grad.data, grad.dtype}, part_of(p, part), part_of(m, part),
-                       part_of(v, part));
+    update_by_argument(kernels, optimizer, o, {grad.data, grad.dtype}, part_of(state.p, part), part_of(state.m, part),
+                       part_of(state.v, part));
   }
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
@@ -192,64 +233,36 @@ TEST_F(OfStep, UpdatesPartsAsTheyWouldBeOneByOne) {
         step.max_norm = max_norm;
         step.clip_value = max_norm > 0 ? 1e-3 : 0;
         step.nesterov = max_norm > 0;
-        const std::vector<double> sums = {12.5, 640};
-        const DeviceArray<float> p(s.p), m(s.m), v(s.v), p_truth(s.p), m_truth(s.m), v_truth(s.v);
-        const DeviceArray<BFloat16> g(s.g);
-        const DeviceArray<Step> steps({step});
-        const DeviceArray<Rule> rules(s.rules);
-        const DeviceArray<Part> parts(s.parts);
-        const DeviceArray<std::int64_t> words(norms.words);
-        const DeviceArray<double> loss(sums);
-        kernels->update(Optimizer(optimizer), steps.data(), rules.data(), parts.data(), part_count(s), Shards::count,
-                        norms.power, words.data(), static_cast<std::int64_t>(norms.words.size()), loss.data(), g, p, m,
-                        v);
-        update_parts_by_argument(*kernels, Optimizer(optimizer), step, norms, sums.data(), s, p_truth, m_truth,
-                                 v_truth);
-        EXPECT_EQ(p.values(), p_truth.values());
-        EXPECT_EQ(m.values(), m_truth.values());
-        EXPECT_EQ(v.values(), v_truth.values());
-        EXPECT_NE(p.values(), s.p.data);
+        const State<float> seen(s.p, s), truth(s.p, s);
+        update_parts(*kernels, Optimizer(optimizer), step, norms, sound_loss, s, seen);
+        update_parts_by_argument(*kernels, Optimizer(optimizer), step, norms, sound_loss, s, truth);
+        expect_equal(seen, truth);
+        EXPECT_NE(seen.p.values(), s.p.data);
       }
     }
   }
-}
-
-std::vector<std::uint16_t> bits_of(const std::vector<BFloat16>& values) {
-  std::vector<std::uint16_t> bits;
-  for (const BFloat16& value : values) bits.push_back(value.bits);
-  return bits;
 }
 
 /// The key is read from the step in device memory, as captured graphs must.
 TEST_F(OfStep, RoundsPartsInBf16AsTheyWouldBeOneByOne) {
   const Shards s;
   const Norms norms = norms_of(s.g)[1];
-  const std::vector<double> sums = {12.5, 640};
   const Array<BFloat16> halves(s.p);
-  std::vector<std::vector<std::uint16_t>> seen;
-  for (const std::uint64_t key : {1ULL, 2ULL}) {
-    for (int optimizer = 0; optimizer < 5; ++optimizer) {
+  for (int optimizer = 0; optimizer < 5; ++optimizer) {
+    SCOPED_TRACE(optimizer);
+    std::vector<std::vector<std::uint16_t>> by_key;
+    for (const std::uint64_t key : {1ULL, 2ULL}) {
       Step step = plain_step();
       step.rounding_key = key;
       step.stochastic_rounding = 1;
-      const DeviceArray<BFloat16> g(s.g), p(halves), p_truth(halves);
-      const DeviceArray<float> m(s.m), v(s.v), m_truth(s.m), v_truth(s.v);
-      const DeviceArray<Step> steps({step});
-      const DeviceArray<Rule> rules(s.rules);
-      const DeviceArray<Part> parts(s.parts);
-      const DeviceArray<std::int64_t> words(norms.words);
-      const DeviceArray<double> loss(sums);
-      kernels->update(Optimizer(optimizer), steps.data(), rules.data(), parts.data(), part_count(s), Shards::count,
-                      norms.power, words.data(), static_cast<std::int64_t>(norms.words.size()), loss.data(), g, p, m,
-                      v);
-      update_parts_by_argument(*kernels, Optimizer(optimizer), step, norms, sums.data(), s, p_truth, m_truth, v_truth);
-      EXPECT_EQ(bits_of(p.values()), bits_of(p_truth.values())) << optimizer;
-      EXPECT_EQ(m.values(), m_truth.values());
-      EXPECT_EQ(v.values(), v_truth.values());
-      seen.push_back(bits_of(p.values()));
+      const State<BFloat16> seen(halves, s), truth(halves, s);
+      update_parts(*kernels, Optimizer(optimizer), step, norms, sound_loss, s, seen);
+      update_parts_by_argument(*kernels, Optimizer(optimizer), step, norms, sound_loss, s, truth);
+      expect_equal(seen, truth);
+      by_key.push_back(bits_of(seen.p.values()));
     }
+    EXPECT_NE(by_key[0], by_key[1]);
   }
-  for (std::size_t optimizer = 0; optimizer < 5; ++optimizer) EXPECT_NE(seen[optimizer], seen[optimizer + 5]);
 }
 
 TEST_F(OfStep, LeavesEverythingWhereTheVerdictIsNotFinite) {
@@ -257,19 +270,10 @@ TEST_F(OfStep, LeavesEverythingWhereTheVerdictIsNotFinite) {
   std::vector<std::int64_t> broken(ExactSum::words);
   add_exact(std::span<std::int64_t, ExactSum::words>(broken), NAN);
   const std::vector<std::int64_t> sound = norms_of(s.g)[1].words;
-  for (const auto& [norm, loss] : {std::pair{broken, 1.0}, {sound, INFINITY}, {sound, NAN}}) {
-    const DeviceArray<float> p(s.p), m(s.m), v(s.v);
-    const DeviceArray<BFloat16> g(s.g);
-    const DeviceArray<Step> steps({plain_step()});
-    const DeviceArray<Rule> rules(s.rules);
-    const DeviceArray<Part> parts(s.parts);
-    const DeviceArray<std::int64_t> words(norm);
-    const DeviceArray<double> sums(std::vector<double>{loss, 640});
-    kernels->update(Optimizer::adamw, steps.data(), rules.data(), parts.data(), part_count(s), Shards::count, 2,
-                    words.data(), ExactSum::words, sums.data(), g, p, m, v);
-    EXPECT_EQ(p.values(), s.p.data);
-    EXPECT_EQ(m.values(), s.m.data);
-    EXPECT_EQ(v.values(), s.v.data);
+  for (const auto& [words, loss] : {std::pair{broken, 1.0}, {sound, INFINITY}, {sound, NAN}}) {
+    const State<float> seen(s.p, s), truth(s.p, s);
+    update_parts(*kernels, Optimizer::adamw, plain_step(), {2, words}, {loss, 640}, s, seen);
+    expect_equal(seen, truth);
   }
 }
 

@@ -34,6 +34,20 @@ class RehearsedJob : public testing::Test {
     return training(ranks, data.path(), arguments(name, "--engine.device=cuda " + more));
   }
 
+  /// What a run says that is refused.
+  std::string refusal(int ranks) const {
+    const Result result = run(on_devices(ranks, "refused"));
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    return result.output;
+  }
+  /// The same where modules are looked for in this folder.
+  std::string refusal_with_modules_of(const std::filesystem::path& folder) const {
+    setenv("FORESHARD_MODULE_PATH", folder.c_str(), 1);
+    std::string said = refusal(1);
+    unsetenv("FORESHARD_MODULE_PATH");
+    return said;
+  }
+
   /// Loss and norm of each step of a run.
   std::vector<std::pair<double, double>> steps_of(const std::string& name) const {
     std::vector<std::pair<double, double>> steps;
@@ -91,24 +105,17 @@ TEST_F(RehearsedJob, TakesTheDeviceThatEachRankSees) {
 
 TEST_F(RehearsedJob, IsRefusedWhereTwoRanksHaveOneDevice) {
   devices(1);
-  const Result result = run(on_devices(2, "shared"));
-  EXPECT_EQ(result.exit_code, 2) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("ranks 0 and 1 have the same device"), HasSubstr("0000:01:00.0")));
+  EXPECT_THAT(refusal(2), AllOf(HasSubstr("ranks 0 and 1 have the same device"), HasSubstr("0000:01:00.0")));
 }
 
 TEST_F(RehearsedJob, IsRefusedWithoutADevice) {
   devices(0);
-  const Result result = run(on_devices(2, "none"));
-  EXPECT_EQ(result.exit_code, 2) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("no CUDA device is visible"), HasSubstr("engine.device=cpu")));
+  EXPECT_THAT(refusal(2), AllOf(HasSubstr("no CUDA device is visible"), HasSubstr("engine.device=cpu")));
 }
 
 TEST_F(RehearsedJob, IsRefusedWithoutTheModule) {
-  setenv("FORESHARD_MODULE_PATH", "/nowhere", 1);
-  const Result result = run(on_devices(1, "module"));
-  unsetenv("FORESHARD_MODULE_PATH");
-  EXPECT_EQ(result.exit_code, 2) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("/nowhere/libforeshard_cuda.so"), HasSubstr("no such file")));
+  EXPECT_THAT(refusal_with_modules_of("/nowhere"),
+              AllOf(HasSubstr("/nowhere/libforeshard_cuda.so"), HasSubstr("no such file")));
 }
 
 TEST_F(RehearsedJob, IsRefusedWithACutModule) {
@@ -116,11 +123,8 @@ TEST_F(RehearsedJob, IsRefusedWithACutModule) {
   const auto copy = folder / "libforeshard_cuda.so";
   std::filesystem::copy_file(FORESHARD_BIN "/libforeshard_cuda.so", copy);
   std::filesystem::resize_file(copy, std::filesystem::file_size(copy) / 3);
-  setenv("FORESHARD_MODULE_PATH", folder.path().c_str(), 1);
-  const Result result = run(on_devices(1, "module"));
-  unsetenv("FORESHARD_MODULE_PATH");
-  EXPECT_EQ(result.exit_code, 2) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("FORESHARD_MODULE_PATH"), HasSubstr("it was cut short")));
+  EXPECT_THAT(refusal_with_modules_of(folder.path()),
+              AllOf(HasSubstr("FORESHARD_MODULE_PATH"), HasSubstr("it was cut short")));
 }
 
 /// A module with all symbols, and nothing that tells where it is from.
@@ -132,11 +136,8 @@ TEST_F(RehearsedJob, IsRefusedWithAModuleOfOtherSources) {
                            "unsigned long foreshard_module_layout(void) { return 1; }\n"
                            "const char* foreshard_module_commit(void) { return \"0123456789ab\"; }\n";
   ASSERT_EQ(std::system(("cc -shared -fPIC -o " + module + " " + source).c_str()), 0);
-  setenv("FORESHARD_MODULE_PATH", folder.path().c_str(), 1);
-  const Result result = run(on_devices(1, "module"));
-  unsetenv("FORESHARD_MODULE_PATH");
-  EXPECT_EQ(result.exit_code, 2) << result.output;
-  EXPECT_THAT(result.output, AllOf(HasSubstr("built of other sources"), HasSubstr("commit 0123456789ab")));
+  EXPECT_THAT(refusal_with_modules_of(folder.path()),
+              AllOf(HasSubstr("built of other sources"), HasSubstr("commit 0123456789ab")));
 }
 
 /// The other ranks wait for its collectives on their devices, and a host that only asks them would do so for ever.
