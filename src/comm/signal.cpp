@@ -1,25 +1,16 @@
 #include "comm/signal.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
 #include <ctime>
+
+#include "base/event_count.hpp"
 
 namespace foreshard::comm {
 
 namespace {
 
 constexpr timespec look_again_after{.tv_sec = 0, .tv_nsec = 10'000'000};  // bounds how late an abort is noticed
-
-// The shared, not the private operations: waiters may be other processes.
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
-  syscall(SYS_futex, &word, FUTEX_WAIT, seen, &look_again_after, nullptr, 0);
-}
-void futex_wake_all(std::atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
 
 void pause() {
 #if defined(__x86_64__)
@@ -59,7 +50,7 @@ void Signal::sleep_until(std::uint32_t target, const AbortFlag& abort, std::stri
     const std::uint32_t seen = count_.load();
     if (static_cast<std::int32_t>(seen - target) >= 0) return;
     abort.check(call);
-    futex_wait(count_, seen);
+    futex_wait(count_, seen, &look_again_after);
   }
 }
 
