@@ -48,7 +48,7 @@ void check_mpi(int code, const char* call) {
 }
 
 void wait_for(std::span<MPI_Request> requests, const AbortFlag& abort, std::string_view call) {
-  prefer_short_slices();
+  const MovesMessages moves;
   auto sleep = shortest_sleep;
   for (int test = 1; !all_done(requests); ++test) {
     abort.check(call);

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace foreshard::comm {
@@ -31,8 +32,22 @@ bool ask() {
   return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }
 
+/// Once a thread is enough.
+void prefer_short_slices() { [[maybe_unused]] thread_local const bool asked = ask(); }
+
+std::atomic<int> movers{0};  ///< threads of this process that move messages
+
 }  // namespace
 
-void prefer_short_slices() noexcept { [[maybe_unused]] thread_local const bool asked = ask(); }
+MovesMessages::MovesMessages() noexcept {
+  prefer_short_slices();
+  movers.fetch_add(1, std::memory_order_relaxed);
+}
+
+MovesMessages::~MovesMessages() { movers.fetch_sub(1, std::memory_order_relaxed); }
+
+void yield_to_messages() noexcept {
+  if (movers.load(std::memory_order_relaxed) > 0) sched_yield();
+}
 
 }  // namespace foreshard::comm

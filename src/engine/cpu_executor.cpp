@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "comm/time_slice.hpp"
 
 namespace foreshard::engine {
 namespace {
@@ -57,7 +58,7 @@ std::span<std::byte> CpuExecutor::bytes(const plan::Buffer& buffer) {
 
 LaneThread& CpuExecutor::thread_of(Lane lane) {
   auto& thread = threads_[static_cast<std::size_t>(lane)];
-  if (!thread) thread = std::make_unique<LaneThread>([this](const Task& task) { run(task); });
+  if (!thread) thread = std::make_unique<LaneThread>([this](const Task& task, bool more) { run(task, more); });
   return *thread;
 }
 
@@ -80,29 +81,40 @@ void CpuExecutor::finish() {
   if (error_) std::rethrow_exception(error_);
 }
 
-/// A lane keeps counting after a failure, so that nobody waits for ops that will not run.
-void CpuExecutor::run(const Task& task) {
+/// Blocks until the op is free to run, and returns when that was. Only then are those woken who wait for the op before
+/// it, and messages moved: where they have a core together, they take it, and it would look as if this op had not been
+/// free to run.
+std::int64_t CpuExecutor::begin(const Task& task) {
   for (int lane = 0; lane < plan::lane_count; ++lane)
     progress_.wait_for({static_cast<Lane>(lane), task.waits[static_cast<std::size_t>(lane)]},
                        static_cast<std::size_t>(task.ticket.lane));
+  const std::int64_t start_ns = recorder_ ? now_ns() : 0;
+  progress_.wake(task.ticket.lane);
+  if (task.ticket.lane == Lane::compute) comm::yield_to_messages();
+  return start_ns;
+}
+
+/// A lane keeps counting after a failure, so that nobody waits for ops that will not run.
+void CpuExecutor::run(const Task& task, bool more) {
+  const std::int64_t start_ns = begin(task);
   if (!failed_) {
     try {
-      execute(task);
+      execute(task, start_ns);
     } catch (...) {
       fail(std::current_exception());
     }
   }
   pulse_.leave(task.ticket.lane, task.ticket.sequence);
   progress_.advance(task.ticket.lane);
+  if (!more) progress_.wake(task.ticket.lane);
 }
 
-void CpuExecutor::execute(const Task& task) {
+void CpuExecutor::execute(const Task& task, std::int64_t start_ns) {
   const Op& op = *task.instance.op;
   pulse_.enter(op.lane, task.ticket.sequence, static_cast<std::uint32_t>(&op - plan_->ops.data()),
                task.instance.micro_batch);
   if (options_.before_op) options_.before_op(op);
   const std::uint64_t received = recorder_ ? received_bytes(op.kind) : 0;
-  const std::int64_t start_ns = recorder_ ? now_ns() : 0;
   if (plan::is_collective(op.kind)) {
     run_collective(op);
   } else {

@@ -49,8 +49,9 @@ class CpuExecutor : public Engine {
   using Task = LaneThread::Task;
   std::span<std::byte> bytes(const plan::Buffer& buffer);
   LaneThread& thread_of(plan::Lane lane);
-  void run(const Task& task);
-  void execute(const Task& task);
+  std::int64_t begin(const Task& task);
+  void run(const Task& task, bool more);
+  void execute(const Task& task, std::int64_t start_ns);
   void run_collective(const plan::Op& op);
   void all_gather(const plan::Op& op, comm::Group& group);
   std::uint64_t received_bytes(plan::OpKind kind) const;

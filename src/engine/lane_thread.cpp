@@ -11,23 +11,25 @@ LaneThread::~LaneThread() {
 
 void LaneThread::push(const Task& task) {
   const std::uint64_t position = pushed_.load(std::memory_order_relaxed);
-  for (std::uint64_t taken = taken_.load(std::memory_order_acquire); position - taken >= capacity;
-       taken = taken_.load(std::memory_order_acquire))
-    taken_.wait(taken, std::memory_order_acquire);
+  pusher_sleeps_.sleep_until([&] { return position - taken_.load() < capacity; });
   queue_[position % capacity] = task;
-  pushed_.store(position + 1, std::memory_order_release);
-  pushed_.notify_one();
+  pushed_.store(position + 1);
+  thread_sleeps_.wake();
 }
 
 void LaneThread::loop() {
   for (std::uint64_t position = 0;; ++position) {
-    pushed_.wait(position, std::memory_order_acquire);
+    thread_sleeps_.sleep_until([&] { return pushed_.load() > position; });
     const Task task = queue_[position % capacity];
-    taken_.store(position + 1, std::memory_order_release);
-    taken_.notify_one();
+    taken_.store(position + 1);
+    pusher_sleeps_.wake();
     if (!task.instance.op) return;
-    run_(task);
+    run_(task, holds_op(position + 1));
   }
+}
+
+bool LaneThread::holds_op(std::uint64_t position) const {
+  return pushed_.load() > position && queue_[position % capacity].instance.op;
 }
 
 }  // namespace foreshard::engine

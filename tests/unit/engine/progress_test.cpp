@@ -34,11 +34,14 @@ TEST(Progress, NoWakeUpIsLost) {
       }
     });
   }
-  for (std::uint64_t i = 0; i < ops; ++i) progress.advance(Lane::compute);
+  for (std::uint64_t i = 0; i < ops; ++i) {
+    progress.advance(Lane::compute);
+    progress.wake(Lane::compute);
+  }
   for (std::thread& waiter : waiters) waiter.join();
 }
 
-// Two lanes that wait for each other in turn, as gathers and compute do.
+// Two lanes that wait for each other in turn, as gathers and compute do: who waits has woken the other before.
 TEST(Progress, LanesMayWaitForEachOther) {
   constexpr std::uint64_t ops = 20'000;
   Progress progress;
@@ -47,12 +50,33 @@ TEST(Progress, LanesMayWaitForEachOther) {
       progress.wait_for({Lane::compute, i}, static_cast<std::size_t>(Lane::gather));
       progress.advance(Lane::gather);
     }
+    progress.wake(Lane::gather);
   });
   for (std::uint64_t i = 0; i < ops; ++i) {
     progress.wait_for({Lane::gather, i + 1}, static_cast<std::size_t>(Lane::compute));
     progress.advance(Lane::compute);
   }
+  progress.wake(Lane::compute);
   gather.join();
+}
+
+// Who is told that more follows may leave others asleep until then, so none may be told so before the thread ends.
+TEST(LaneThread, SaysWhetherAnotherOpFollows) {
+  const plan::Op op{};
+  std::atomic<bool> open = false;
+  std::vector<bool> more;
+  {
+    LaneThread lane([&](const LaneThread::Task&, bool follows) {
+      open.wait(false);
+      more.push_back(follows);
+    });
+    for (int i = 0; i < 3; ++i) lane.push({.instance = {.op = &op}});
+    open = true;
+    open.notify_all();
+  }
+  ASSERT_EQ(more.size(), 3U);
+  EXPECT_TRUE(more[1]);
+  EXPECT_FALSE(more[2]);
 }
 
 }  // namespace
