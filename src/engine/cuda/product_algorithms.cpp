@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "engine/cuda/memory.hpp"
-#include "kernels/cuda/check.hpp"
+#include "engine/cuda/stopwatch.hpp"
 
 namespace foreshard::engine::cuda {
 namespace {
@@ -21,7 +21,6 @@ using kernels::cuda::Fused;
 using kernels::cuda::Kernels;
 
 constexpr std::size_t most_candidates = 8;
-constexpr int repeats = 7;
 
 std::string_view name_of(Fused fused) {
   constexpr std::string_view names[] = {"", " gelu", " gelu_backward", " bias_grad"};
@@ -44,16 +43,16 @@ Algorithm parsed(const std::string& text, const std::string& product) {
 class Trial {
  public:
   Trial(const Product& product, const Stream& stream, Kernels& kernels)
-      : product_(product), stream_(stream), kernels_(kernels) {}
+      : product_(product), kernels_(kernels), stopwatch_(stream) {}
 
   double seconds(const Algorithm& algorithm) {
     kernels_.set_algorithm(m_, product_.types, algorithm);
-    return seconds([this] { product_.types.fused == Fused::nothing ? plain() : fused(); });
+    return stopwatch_.seconds([this] { product_.types.fused == Fused::nothing ? plain() : fused(); });
   }
 
   /// Of a fused product, its two ops one by one.
   double seconds_apart() {
-    return seconds([this] {
+    return stopwatch_.seconds([this] {
       plain();
       next();
     });
@@ -78,31 +77,13 @@ class Trial {
     kernels_.bias_grad({.rows = m_.k, .cols = m_.m}, false, a(), other());
   }
 
-  template <class Run>
-  double seconds(Run run) {
-    run();
-    std::vector<double> times;
-    for (int i = 0; i < repeats; ++i) times.push_back(timed(run));
-    std::ranges::nth_element(times, times.begin() + repeats / 2);
-    return times[repeats / 2];
-  }
-  template <class Run>
-  double timed(Run run) {
-    stream_.record(begin_);
-    run();
-    stream_.record(end_);
-    kernels::cuda::check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
-    return elapsed_ns(begin_, end_) * 1e-9;
-  }
-
   const Product& product_;
-  const Stream& stream_;
   Kernels& kernels_;
+  Stopwatch stopwatch_;
   const Matmul& m_ = product_.matmul;
   DeviceMemory a_{bytes(m_.m * m_.k, product_.types.operands)}, b_{bytes(m_.k * m_.n, product_.types.operands)},
       c_{bytes(m_.m * m_.n, product_.types.result)}, bias_{bytes(m_.n, product_.types.operands)},
       other_{product_.types.fused == Fused::nothing ? 0 : bytes(m_.m * m_.n, product_.types.result)};
-  Event begin_{Event::Kind::time}, end_{Event::Kind::time};
 };
 
 /// None where the library has none, or only fused ones that are slower than the two ops. The one that is returned is
