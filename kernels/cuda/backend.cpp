@@ -1,5 +1,6 @@
 #include "kernels/cuda/backend.hpp"
 
+#include "kernels/cuda/attention_by_cudnn.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/matmul.hpp"
 
@@ -9,7 +10,9 @@ namespace {
 class Cuda final : public Kernels {
  public:
   explicit Cuda(const Options& o)
-      : queue_{o.stream, static_cast<std::byte*>(o.workspace), o.workspace_bytes}, products_(queue_) {}
+      : queue_{o.stream, static_cast<std::byte*>(o.workspace), o.workspace_bytes},
+        products_(queue_),
+        fused_attention_(queue_) {}
 
   std::string_view name() const override { return "cuda"; }
 
@@ -71,11 +74,16 @@ class Cuda final : public Kernels {
   void dropout(const Step* step, const Dropout& o, Const x, Mut y) override { cuda::dropout(queue_, step, o, x, y); }
 
   void attention(const Attention& o, Const q, Const k, Const v, Const bias, Mut y, Mut log_sum_exp) override {
-    cuda::attention(queue_, o, q, k, v, bias, y, log_sum_exp);
+    if (!fused_attention_.forward(o, q, k, v, bias, y, log_sum_exp))
+      cuda::attention(queue_, o, q, k, v, bias, y, log_sum_exp);
   }
   void attention_backward(const Attention& o, Const dy, Const q, Const k, Const v, Const bias, Const y,
                           Const log_sum_exp, Mut dq, Mut dk, Mut dv, Mut dbias) override {
-    cuda::attention_backward(queue_, o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
+    if (!fused_attention_.backward(o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv))
+      cuda::attention_backward(queue_, o, dy, q, k, v, bias, y, log_sum_exp, dq, dk, dv, dbias);
+  }
+  bool set_attention_by_cudnn(const Attention& o, DType type, bool by_cudnn) override {
+    return fused_attention_.set(o, type, by_cudnn);
   }
   void reattention(const Reattention& o, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
                    Mut log_sum_exp) override {
@@ -165,6 +173,7 @@ class Cuda final : public Kernels {
  private:
   Queue queue_;
   Products products_;
+  AttentionByCudnn fused_attention_;
 };
 
 }  // namespace

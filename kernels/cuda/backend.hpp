@@ -99,6 +99,11 @@ class Kernels : public Backend {
   virtual std::vector<Algorithm> candidates(const Matmul&, const MatmulTypes&) = 0;
   /// Makes this the algorithm of that product from now on; otherwise it is the first candidate.
   virtual void set_algorithm(const Matmul&, const MatmulTypes&, const Algorithm&) = 0;
+
+  /// From now on attention of this shape and type, without a bias, runs by cuDNN's fused kernels if `by_cudnn`, else by
+  /// our own, as at first. Returns which it is: false where cuDNN has no deterministic plan within the workspace, or is
+  /// not there. Takes up to seconds the first time; call it while none is captured. Never throws for a shape.
+  virtual bool set_attention_by_cudnn(const Attention&, DType, bool by_cudnn) = 0;
 };
 
 struct Options {
