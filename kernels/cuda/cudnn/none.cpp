@@ -1,4 +1,4 @@
-// In place of library.cpp where cuDNN's headers are not.
+// In place of fused_attention.cpp and what it needs where cuDNN's headers are not.
 #include "kernels/cuda/cudnn/fused_attention.hpp"
 
 namespace foreshard::kernels::cuda::cudnn {
