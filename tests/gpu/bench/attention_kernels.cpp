@@ -23,17 +23,25 @@ nlohmann::json row(const char* name, const Attention& o, int products, const Tim
           {"median_s", t.median_s}, {"p10_s", t.p10_s}, {"p90_s", t.p90_s}};
 }
 
+/// Both directions, as the kernels now do this shape.
+void time_both(Device& device, const Attention& o, const char* forward, const char* backward, nlohmann::json& results) {
+  const std::int64_t n = o.batch * o.seq * o.heads * o.width;
+  const Numbers qkv(3 * n, DType::bf16, 4), dy(n, DType::bf16);
+  Numbers y(n, DType::bf16), dqkv(3 * n, DType::bf16), lse(o.batch * o.heads * o.seq, DType::f32);
+  results.push_back(row(forward, o, 2, device.time([&] { device.kernels().attention(o, qkv, y, lse); })));
+  results.push_back(
+      row(backward, o, 5, device.time([&] { device.kernels().attention_backward(o, dy, qkv, y, lse, dqkv); })));
+}
+
 }  // namespace
 
 nlohmann::json attention_kernels(Device& device) {
   nlohmann::json results = nlohmann::json::array();
   for (const Attention& o : shapes) {
-    const std::int64_t n = o.batch * o.seq * o.heads * o.width;
-    const Numbers qkv(3 * n, DType::bf16, 4), dy(n, DType::bf16);
-    Numbers y(n, DType::bf16), dqkv(3 * n, DType::bf16), lse(o.batch * o.heads * o.seq, DType::f32);
-    results.push_back(row("attention", o, 2, device.time([&] { device.kernels().attention(o, qkv, y, lse); })));
-    results.push_back(row("attention_backward", o, 5,
-                          device.time([&] { device.kernels().attention_backward(o, dy, qkv, y, lse, dqkv); })));
+    time_both(device, o, "attention", "attention_backward", results);
+    if (!device.kernels().set_attention_by_cudnn(o, DType::bf16, true)) continue;
+    time_both(device, o, "attention by cuDNN", "attention by cuDNN, backward", results);
+    device.kernels().set_attention_by_cudnn(o, DType::bf16, false);
   }
   return results;
 }

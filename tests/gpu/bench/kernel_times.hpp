@@ -15,7 +15,8 @@ nlohmann::json reference_rates(Device& device);
 nlohmann::json memory_bound_kernels(Device& device);
 
 /// Attention of bf16, forward and backward: {"name", "batch", "seq", "heads", "width", "flops", "median_s", …}. FLOPs
-/// are those of causal attention, 2 products forward and 5 backward over half of the pairs.
+/// are those of causal attention, 2 products forward and 5 backward over half of the pairs. The same again by cuDNN,
+/// whose gradient is the deterministic one, where it has a plan within the workspace.
 nlohmann::json attention_kernels(Device& device);
 
 }  // namespace foreshard::gpu_bench
