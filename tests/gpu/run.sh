@@ -76,12 +76,15 @@ for name in ("nvidia", "torch"):
 PYTHON
 }
 
+# folder_of NAME: the first of those folders that has it, if one does.
+folder_of() { while read -r f; do [[ -e $f/$1 ]] && echo "$f" && break; done <"$work/folders"; }
+
 # Links to cuBLASLt and NCCL where the programs look for them.
 link_cuda() {
   local name folder missing=0
   library_folders >"$work/folders"
   for name in libcublasLt.so.13 libnccl.so.2; do
-    folder=$(while read -r f; do [[ -e $f/$name ]] && echo "$f" && break; done <"$work/folders")
+    folder=$(folder_of "$name")
     if [[ -n $folder ]]; then
       ln -sf "$folder/$name" "$pack/cuda/$name"
       say "$name from $folder"
@@ -91,6 +94,15 @@ link_cuda() {
     fi
   done
   return $missing
+}
+
+# Where cuDNN is and the compiler that it calls, as ":FOLDER…": both are opened at first use, and need not be there.
+cudnn_folders() {
+  local name folder
+  for name in libcudnn.so.9 libnvrtc.so.13; do
+    folder=$(folder_of "$name")
+    printf '%s' "${folder:+:$folder}"
+  done
 }
 
 unpack() {
@@ -106,11 +118,13 @@ unpack() {
 
 # Programs start with this machine's C library, or with the pack's own.
 choose_launcher() {
-  local folders=$pack/lib:$pack/cuda
-  launcher=(env "LD_LIBRARY_PATH=$folders")
+  local folders=$pack/lib:$pack/cuda cudnn
+  cudnn=$(cudnn_folders)
+  if [[ -n $cudnn ]]; then say "cuDNN from ${cudnn#:}"; else say 'no cuDNN was found: its attention is not tried'; fi
+  launcher=(env "LD_LIBRARY_PATH=$folders$cudnn")
   start gpu --gtest_list_tests >"$work/started" 2>&1 && return
   say "programs do not start with this machine's C library: $(tail -n 1 "$work/started")"
-  launcher=("$pack/libc/ld-linux-x86-64.so.2" --library-path "$folders:$pack/libc")
+  launcher=("$pack/libc/ld-linux-x86-64.so.2" --library-path "$folders:$pack/libc$cudnn")
   start gpu --gtest_list_tests >"$work/started" 2>&1 && say 'they start with that of the pack' && return
   say "nor with that of the pack: $(tail -n 1 "$work/started"); build on this machine and give --built FOLDER"
   return 1
