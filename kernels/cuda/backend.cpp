@@ -85,6 +85,7 @@ class Cuda final : public Kernels {
   bool set_attention_by_cudnn(const Attention& o, DType type, bool by_cudnn) override {
     return fused_attention_.set(o, type, by_cudnn);
   }
+  std::size_t cudnn_version() const override { return cudnn::version(); }
   void reattention(const Reattention& o, Const q, Const k, Const v, Const mixing, Const gain, Const bias, Mut y,
                    Mut log_sum_exp) override {
     cuda::reattention(queue_, o, q, k, v, mixing, gain, bias, y, log_sum_exp);

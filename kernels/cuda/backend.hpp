@@ -104,6 +104,7 @@ class Kernels : public Backend {
   /// our own, as at first. Returns which it is: false where cuDNN has no deterministic plan within the workspace, or is
   /// not there. Takes up to seconds the first time; call it while none is captured. Never throws for a shape.
   virtual bool set_attention_by_cudnn(const Attention&, DType, bool by_cudnn) = 0;
+  virtual std::size_t cudnn_version() const = 0;  ///< such as 91900; 0 where it is not there
 };
 
 struct Options {

@@ -97,4 +97,6 @@ std::unique_ptr<FusedAttention> find_attention(const Queue& queue, const Attenti
   }
 }
 
+std::size_t version() { return library() ? library()->version() : 0; }
+
 }  // namespace foreshard::kernels::cuda::cudnn

@@ -24,4 +24,7 @@ class FusedAttention {
 /// keys and values, and dq their gradients, as where k and v are absent. Takes up to seconds. Never throws for a shape.
 std::unique_ptr<FusedAttention> find_attention(const Queue&, const Attention&, DType, bool packed);
 
+/// Of the library that runs, such as 91900; 0 where there is none.
+std::size_t version();
+
 }  // namespace foreshard::kernels::cuda::cudnn

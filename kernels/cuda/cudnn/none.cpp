@@ -5,4 +5,6 @@ namespace foreshard::kernels::cuda::cudnn {
 
 std::unique_ptr<FusedAttention> find_attention(const Queue&, const Attention&, DType, bool) { return nullptr; }
 
+std::size_t version() { return 0; }
+
 }  // namespace foreshard::kernels::cuda::cudnn

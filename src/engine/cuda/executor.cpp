@@ -85,12 +85,13 @@ Prepared& Executor::prepared(const plan::Plan& plan) {
 
 /// What choices are made for.
 std::string Executor::chooser() const {
-  return fmt::format("{} with {} of workspace, cuBLASLt {}", device_.name, bytes_text(workspace_bytes_),
-                     cublasLtGetVersion());
+  return fmt::format("{} with {} of workspace, cuBLASLt {}, cuDNN {}", device_.name, bytes_text(workspace_bytes_),
+                     cublasLtGetVersion(), queues_.front().kernels->cudnn_version());
 }
 
 KernelChoices Executor::measure_kernels(const plan::Plan& plan) {
   KernelChoices choices = measure_algorithms(plan, compute().stream, *compute().kernels);
+  choices.merge(measure_attention(plan, compute().stream, *compute().kernels));
   choices.emplace(chooser_name, chooser());
   return choices;
 }
@@ -103,6 +104,7 @@ bool Executor::can_use(const KernelChoices& choices) const {
 /// What was prepared, graphs above all, holds the choices before.
 void Executor::use_kernels(const KernelChoices& choices, const plan::Plan& plan) {
   use_algorithms(choices, plan, *compute().kernels);
+  use_attention(choices, plan, *compute().kernels);
   choices_ = choices;
   prepared_.clear();
 }

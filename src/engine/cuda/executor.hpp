@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/cuda/attention_choices.hpp"
 #include "engine/cuda/collectives.hpp"
 #include "engine/cuda/compute.hpp"
 #include "engine/cuda/device.hpp"

@@ -2,9 +2,12 @@
 // by the interpreter of their tests, on the stream.
 #include "kernels/cuda/cudnn/fused_attention.hpp"
 
+#include <atomic>
+
 #include "kernels/cuda/check.hpp"
 #include "kernels/cuda/cudnn/attention_graph.hpp"
 #include "kernels/qkv.hpp"
+#include "rehearsal/cudnn/fault.hpp"
 #include "rehearsal/runtime/memory.hpp"
 #include "rehearsal/runtime/stream.hpp"
 #include "unit/cudnn/interpreter.hpp"
@@ -28,6 +31,13 @@ void read(Interpreter& graph, const Qkv<const T>& in) {
   graph.read(Operand::q, in.q);
   graph.read(Operand::k, in.k);
   graph.read(Operand::v, in.v);
+}
+
+std::atomic<float> wrong_by{1};
+
+template <class T>
+void spoil(std::int64_t count, T* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(wrong_by * static_cast<float>(y[i]));
 }
 
 template <class T>
@@ -61,7 +71,10 @@ class RehearsedAttention final : public FusedAttention {
   void forward(const Queue& queue, Const q, Const k, Const v, Mut y, Mut log_sum_exp) override {
     by_type<BFloat16, Float16>(y.dtype, [&]<class T>(T) {
       put(queue, [graph = forward_, in = real(qkv_of<T>(o_, q, k, v)), y = real(as<T>(y)),
-                  lse = real(as<float>(log_sum_exp))] { compute_forward<T>(graph, in, y, lse); });
+                  lse = real(as<float>(log_sum_exp)), count = o_.batch * o_.seq * o_.heads * o_.width] {
+        compute_forward<T>(graph, in, y, lse);
+        spoil(count, y);
+      });
     });
   }
   void backward(const Queue& queue, Const dy, Const q, Const k, Const v, Const y, Const log_sum_exp, Mut dq, Mut dk,
@@ -92,4 +105,8 @@ std::unique_ptr<FusedAttention> find_attention(const Queue& queue, const Attenti
   return std::make_unique<RehearsedAttention>(o, type, packed ? Layout::packed : Layout::apart);
 }
 
+std::size_t version() { return 91900; }
+
 }  // namespace foreshard::kernels::cuda::cudnn
+
+void rehearsal::scale_attention(float factor) { foreshard::kernels::cuda::cudnn::wrong_by = factor; }
