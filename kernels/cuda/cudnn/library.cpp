@@ -7,18 +7,15 @@
 
 #include "base/error.hpp"
 
-#ifndef FORESHARD_CUDNN_LIBRARY
-#define FORESHARD_CUDNN_LIBRARY ""
-#endif
-
 namespace foreshard::kernels::cuda::cudnn {
 namespace {
 
 constexpr std::size_t message_bytes = 1024;
+constexpr const char* where_cmake_found_it = FORESHARD_CUDNN_LIBRARY;
 
 void* opened() {
   void* const found = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-  return found ? found : dlopen(FORESHARD_CUDNN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  return found ? found : dlopen(where_cmake_found_it, RTLD_NOW | RTLD_LOCAL);
 }
 
 /// Whether the library has this function.
