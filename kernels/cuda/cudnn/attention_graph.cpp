@@ -119,7 +119,8 @@ Graph AttentionBuilder::backward() {
 
 bool has_graph(const Attention& o, DType type) {
   const bool half = type == DType::bf16 || type == DType::f16;
-  return half && o.alibi == 0 && o.batch > 0 && o.seq > 0 && o.heads > 0 && o.heads % o.keys() == 0;
+  const bool window_of_causal = o.causal || o.window == 0;
+  return half && window_of_causal && o.alibi == 0 && o.batch > 0 && o.seq > 0 && o.heads > 0 && o.heads % o.keys() == 0;
 }
 
 Graph forward_graph(const Attention& o, DType type, Layout layout) {

@@ -8,7 +8,7 @@ namespace foreshard::kernels::cuda::cudnn {
 /// 3·heads·width.
 enum class Layout : std::uint8_t { apart, packed };
 
-/// Whether attention has a graph: operands of 16 bits, no linear biases, and at least one token.
+/// Whether attention has a graph: operands of 16 bits, no linear biases, a window only if causal, a token.
 bool has_graph(const Attention&, DType);
 
 /// y and log_sum_exp of q, k and v, as Backend::attention says. Operands are in `type`, intermediates and statistics in

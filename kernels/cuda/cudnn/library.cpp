@@ -10,7 +10,7 @@
 namespace foreshard::kernels::cuda::cudnn {
 namespace {
 
-constexpr std::size_t message_bytes = 1024;
+constexpr std::size_t message_bytes = 1024, first_version = 91100;
 constexpr const char* where_cmake_found_it = FORESHARD_CUDNN_LIBRARY;
 
 void* opened() {
@@ -37,7 +37,7 @@ std::optional<Library> loaded() {
                         find(from, "cudnnBackendSetAttribute", l.set_attribute) &&
                         find(from, "cudnnBackendGetAttribute", l.get_attribute) &&
                         find(from, "cudnnBackendFinalize", l.finalize) && find(from, "cudnnBackendExecute", l.execute);
-  if (!complete) return std::nullopt;
+  if (!complete || l.version() < first_version) return std::nullopt;
   return l;
 }
 

@@ -21,7 +21,8 @@ struct Library {
   decltype(&cudnnBackendExecute) execute;
 };
 
-/// Null where there is none: it is looked for where the loader looks, then where CMake found it.
+/// Null where there is none of release 9.11 or later: it is looked for where the loader looks, then where CMake found
+/// it.
 const Library* library();
 
 /// Throws LibraryError if a call of cuDNN failed; `call` is its name. Needs the library.

@@ -112,6 +112,7 @@ TEST(CudnnAttention, IsOfHalvesWithoutLinearBiases) {
   EXPECT_TRUE(has_graph(o, DType::f16));
   EXPECT_FALSE(has_graph(o, DType::f32));
   EXPECT_FALSE(has_graph({.batch = 1, .seq = 8, .heads = 2, .width = 8, .alibi = 8}, DType::bf16));
+  EXPECT_FALSE(has_graph({.batch = 1, .seq = 8, .heads = 2, .width = 8, .causal = false, .window = 3}, DType::bf16));
   EXPECT_FALSE(has_graph({.batch = 1, .seq = 0, .heads = 2, .width = 8}, DType::bf16));
 }
 
