@@ -1,8 +1,5 @@
-// Attention by cuDNN against the reference in double: on a device cuDNN's own kernels, in the rehearsal what they are
-// asked for.
-#include "half_arrays.hpp"
-#include "rehearsal/control.hpp"
-#include "rehearsal/kernels/device_array.hpp"
+// Attention by cuDNN against the reference in double.
+#include "rehearsal/kernels/cudnn_attention.hpp"
 
 namespace foreshard::kernels::cuda {
 namespace {
@@ -11,48 +8,6 @@ using T = BFloat16;
 
 /// Of heads that share keys cuDNN rounds what each adds to a gradient, besides the sum.
 double allowed_of(const Attention& o) { return (o.group() > 1 ? 4 : 2) * allowed<T>; }
-
-/// The kernels with a workspace in which cuDNN has room for a few sequences.
-class ByCudnn : public testing::Test {
- protected:
-  static constexpr std::int64_t workspace_bytes = 32 << 20;
-
-  ByCudnn() {
-    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), "cudaStreamCreateWithPriority");
-    kernels = make({stream, workspace.data(), workspace_bytes});
-  }
-  ~ByCudnn() override {
-    kernels.reset();
-    cudaStreamDestroy(stream);
-  }
-  void TearDown() override { EXPECT_EQ(rehearsal::reports(), std::vector<std::string>()); }
-
-  cudaStream_t stream = nullptr;
-  DeviceArray<char> workspace{std::vector<char>(workspace_bytes)};
-  std::unique_ptr<Kernels> kernels;
-};
-
-/// Operands in device memory, apart or packed into q; absent ones are of no elements.
-struct Case {
-  Case(const Attention& shape, bool is_packed) : o(shape), packed(is_packed) {}
-
-  void forward(Kernels& kernels) const { kernels.attention(o, q, k_or_none(k), k_or_none(v), y, lse); }
-  void backward(Kernels& kernels) const {
-    const auto none = [&](const DeviceArray<T>& x) { return packed ? Mut{} : Mut(x); };
-    kernels.attention_backward(o, dy, q, k_or_none(k), k_or_none(v), y, lse, dq, none(dk), none(dv));
-  }
-  void both(Kernels& kernels) const { forward(kernels), backward(kernels); }
-  Const k_or_none(const DeviceArray<T>& x) const { return packed ? Const{} : Const(x); }
-
-  Attention o;
-  bool packed;
-  std::int64_t inner = o.batch * o.seq * o.heads * o.width, key_count = o.batch * o.seq * o.keys() * o.width;
-  Array<T> host_q = Array<T>::random(packed ? 3 * inner : inner, 1), host_k = Array<T>::random(key_count, 2),
-           host_v = Array<T>::random(key_count, 3), host_dy = Array<T>::random(inner, 4);
-  DeviceArray<T> q{host_q}, k{host_k}, v{host_v}, dy{host_dy}, y{Array<T>(inner)}, dq{Array<T>(host_q.size())},
-      dk{Array<T>(key_count)}, dv{Array<T>(key_count)};
-  DeviceArray<float> lse{Floats(o.batch * o.heads * o.seq)};
-};
 
 template <class U>
 Array<U> values_of(const DeviceArray<U>& array) {
@@ -73,19 +28,6 @@ void expect_equal_to_reference(const Case& c) {
   EXPECT_LE(error(values_of(c.dk), dk), allowed_of(c.o));
   EXPECT_LE(error(values_of(c.dv), dv), allowed_of(c.o));
 }
-
-std::vector<std::vector<std::uint16_t>> bits_of(const Case& c) {
-  std::vector<std::vector<std::uint16_t>> all;
-  for (const DeviceArray<T>* array : {&c.y, &c.dq, &c.dk, &c.dv}) {
-    all.emplace_back();
-    for (const T& value : array->values()) all.back().push_back(value.bits);
-  }
-  return all;
-}
-
-#define EXPECT_PLAN(o)                                        \
-  if (!kernels->set_attention_by_cudnn(o, DType::bf16, true)) \
-  GTEST_SKIP() << "cuDNN has no plan: no libcudnn.so.9 (see LD_LIBRARY_PATH), or one too old"
 
 TEST_F(ByCudnn, EqualsReference) {
   const Attention shapes[] = {{.batch = 3, .seq = 150, .heads = 2, .width = 64},
