@@ -13,7 +13,7 @@ struct Device {
   long long memory_bytes;
 };
 
-// Of NVIDIA's white papers and deviceQuery.
+// About as NVIDIA states them; which plans there are follows from architecture and shared memory.
 constexpr Device a100{"NVIDIA A100-SXM4-80GB", 80, 108, 1410000, 1593000, 41943040, 166912, 85000000000};
 constexpr Device h100{"NVIDIA H100 80GB HBM3", 90, 132, 1980000, 2619000, 52428800, 232448, 85000000000};
 constexpr Device b200{"NVIDIA B200", 100, 148, 1965000, 3996000, 132644864, 232448, 191000000000};
