@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "engine/attentions.hpp"
 #include "rehearsal/cudnn/fault.hpp"
 #include "rehearsed.hpp"
