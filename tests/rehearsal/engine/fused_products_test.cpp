@@ -161,7 +161,7 @@ TEST(FusedProducts, AreChosenAsMeasured) {
     const engine::KernelChoices choices = rank.engine().measure_kernels(rank.plan());
     int plain = 0;
     for (const auto& [name, choice] : choices) {
-      if (name == "device") continue;
+      if (name == "device" || name.starts_with("attention")) continue;
       EXPECT_TRUE(products.contains(name)) << name;
       plain += !name.ends_with("gelu") && !name.ends_with("backward") && !name.ends_with("bias_grad");
     }
