@@ -1,29 +1,13 @@
 #pragma once
 #include "half_arrays.hpp"
-#include "rehearsal/control.hpp"
-#include "rehearsal/kernels/device_array.hpp"
+#include "rehearsal/kernels/device_fixture.hpp"
 
 /// Attention of bf16 that runs by cuDNN: on a device by its own kernels, in the rehearsal by what they are asked for.
 namespace foreshard::kernels::cuda {
 
 /// The kernels with a workspace in which cuDNN has room for a few sequences.
-class ByCudnn : public testing::Test {
- protected:
-  static constexpr std::int64_t workspace_bytes = 32 << 20;
-
-  ByCudnn() {
-    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), "cudaStreamCreateWithPriority");
-    kernels = make({stream, workspace.data(), workspace_bytes});
-  }
-  ~ByCudnn() override {
-    kernels.reset();
-    cudaStreamDestroy(stream);
-  }
-  void TearDown() override { EXPECT_EQ(rehearsal::reports(), std::vector<std::string>()); }
-
-  cudaStream_t stream = nullptr;
-  DeviceArray<char> workspace{std::vector<char>(workspace_bytes)};
-  std::unique_ptr<Kernels> kernels;
+struct ByCudnn : OnStream {
+  ByCudnn() : OnStream(32 << 20) {}
 };
 
 /// Operands in device memory, apart or packed into q; then k and v, and their gradients, are not used.

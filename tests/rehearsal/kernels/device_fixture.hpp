@@ -8,9 +8,7 @@ namespace foreshard::kernels::cuda {
 
 /// The kernels on a stream of their own. No kernel may have done anything that a device would not allow.
 struct OnStream : testing::Test {
-  static constexpr std::int64_t workspace_bytes = 1 << 20;
-
-  OnStream() {
+  explicit OnStream(std::int64_t workspace_bytes = 1 << 20) : workspace(std::vector<char>(workspace_bytes)) {
     check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0), "cudaStreamCreateWithPriority");
     kernels = make({stream, workspace.data(), workspace_bytes});
   }
@@ -21,7 +19,7 @@ struct OnStream : testing::Test {
   void TearDown() override { EXPECT_EQ(rehearsal::reports(), std::vector<std::string>()); }
 
   cudaStream_t stream = nullptr;
-  DeviceArray<char> workspace{std::vector<char>(workspace_bytes)};
+  DeviceArray<char> workspace;
   std::unique_ptr<Kernels> kernels;
 };
 
