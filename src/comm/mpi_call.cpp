@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "comm/time_slice.hpp"
+#include "comm/moves_messages.hpp"
 
 namespace foreshard::comm {
 

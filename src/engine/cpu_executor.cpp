@@ -7,7 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "comm/time_slice.hpp"
+#include "comm/moves_messages.hpp"
 
 namespace foreshard::engine {
 namespace {

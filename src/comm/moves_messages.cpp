@@ -1,4 +1,4 @@
-#include "comm/time_slice.hpp"
+#include "comm/moves_messages.hpp"
 
 #include <sched.h>
 #include <sys/syscall.h>
