@@ -11,7 +11,7 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, const std:
 void futex_wake_all(std::atomic<std::uint32_t>& word);
 
 /// Where threads of this process sleep until something is so. Wakes nobody who sleeps elsewhere, and costs a load where
-/// nobody sleeps. (std::atomic::wait does neither for words of 64 bits in libstdc++ 12 and 13: all of them that are
+/// nobody sleeps. (std::atomic::wait does neither for words of 64 bits in libstdc++ 12: all of them that are
 /// aligned to a cache line have one list of sleepers in common, which each notification wakes as a whole.)
 class EventCount {
  public:

@@ -4,7 +4,8 @@ namespace foreshard::comm {
 
 /// While one exists, its thread moves messages, and sleeps between looks at them. It asks the scheduler for the core
 /// soon after it wakes, for a short time each: with Linux's slices of about 3 ms a woken thread may wait until that of
-/// a thread that computes ends. Linux heeds it from version 6.12 on, for threads that compute in longer ones.
+/// a thread that computes ends. Linux heeds it from version 6.12 on. Threads that are
+/// started by this one afterwards have such slices, too, lanes among them: hence `yield_to_messages`.
 class MovesMessages {
  public:
   MovesMessages() noexcept;
